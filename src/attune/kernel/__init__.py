@@ -1,0 +1,1 @@
+"""The words every other package speaks: time, ids, errors, messages, states, settings."""

@@ -1,0 +1,187 @@
+"""One SQL text, two databases: everything that differs between them is written here.
+
+Statements are PostgreSQL's SQL with named parameters (`:name`) and one addition: a list of rows as a
+table, `ROWS(:changes AS v(id bigint, status text))`, given as a list of tuples. SQLite gets:
+
+    ROWS(:r AS v(id bigint, …))      a SELECT over json_each(:r)
+    x = ANY(:ids), x <> ALL(:ids)    x IN / NOT IN (SELECT value FROM json_each(:ids))
+    x = ANY(ARRAY(SELECT …))         x IN (SELECT …)
+    FOR UPDATE … SKIP LOCKED         nothing: there is one writer
+    x::type                          x
+
+An `INSERT … SELECT … FROM ROWS(…) ON CONFLICT` needs `WHERE true` before ON CONFLICT, or SQLite takes ON
+for a join's.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+from attune.kernel.errors import StepMisuse
+
+
+@dataclass(frozen=True, slots=True)
+class RowsParameter:
+    """A parameter that is a table: its name and the SQL types of its columns."""
+
+    name: str
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement in one database's words, and its parameters in the order they first appear."""
+
+    sql: str
+    parameters: tuple[str | RowsParameter, ...]
+    names: tuple[str, ...]
+
+
+_VERBATIM = r"(?P<verbatim> '(?:[^']|'')*' | \"(?:[^\"]|\"\")*\" | --[^\n]* )"
+_ROWS = (
+    r"(?P<rows> \bROWS\(\s*:(?P<table>\w+)\s+AS\s+(?P<alias>\w+)\s*\((?P<columns>[^)]*)\)\s*\) )"
+)
+_SUBSELECT = r"(?P<subselect> =\s*ANY\s*\(\s*ARRAY\s*\( )"
+_MEMBER = r"(?P<member> (?P<verb>=\s*ANY|<>\s*ALL)\s*\(\s*:(?P<list>\w+)\s*(?:::\s*\w+\[\])?\s*\) )"
+_LOCK = (
+    r"(?P<lock> \bFOR\s+(?:NO\s+KEY\s+)?UPDATE(?:\s+OF\s+\w+)?(?:\s+SKIP\s+LOCKED|\s+NOWAIT)?\b )"
+)
+_CAST = r"(?P<cast> ::\s*\w+(?:\[\])? )"
+_NAME = r"(?P<name> :(?P<parameter>[a-z_]\w*) )"
+
+
+@cache
+def for_postgresql(sql: str) -> Statement:
+    return _PostgreSQLWriter().write(sql)
+
+
+@cache
+def for_sqlite(sql: str) -> Statement:
+    return _SQLiteWriter().write(sql)
+
+
+class _Writer:
+    """Copies the text; each token that its pattern finds is replaced by the method of the token's name."""
+
+    tokens: ClassVar[re.Pattern[str]]
+
+    def __init__(self) -> None:
+        self.parameters: list[str | RowsParameter] = []
+
+    def write(self, sql: str) -> Statement:
+        text = self.translate(sql)
+        names = (p if isinstance(p, str) else p.name for p in self.parameters)
+        return Statement(text, tuple(self.parameters), tuple(names))
+
+    def translate(self, sql: str) -> str:
+        parts: list[str] = []
+        position = 0
+        while match := self.tokens.search(sql, position):
+            parts.append(sql[position : match.start()])
+            replace = getattr(self, str(match.lastgroup))
+            text, position = replace(match)
+            parts.append(text)
+        parts.append(sql[position:])
+        return "".join(parts)
+
+    def verbatim(self, match: re.Match[str]) -> tuple[str, int]:
+        return match[0], match.end()
+
+
+class _PostgreSQLWriter(_Writer):
+    """Names become numbers, because that is what the server's protocol has; rows become one array a column."""
+
+    tokens = re.compile("|".join([_VERBATIM, _ROWS, _CAST, _NAME]), re.VERBOSE)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = 0
+        self._number_of: dict[str, int] = {}
+
+    cast = _Writer.verbatim
+
+    def name(self, match: re.Match[str]) -> tuple[str, int]:
+        name = match["parameter"]
+        if name not in self._number_of:
+            self.parameters.append(name)
+            self._number_of[name] = self._take(1)
+        return f"${self._number_of[name]}", match.end()
+
+    def rows(self, match: re.Match[str]) -> tuple[str, int]:
+        columns = _columns(match)
+        self.parameters.append(RowsParameter(match["table"], tuple(kind for _, kind in columns)))
+        first = self._take(len(columns))
+        arrays = ", ".join(
+            f"${number}::{sent_as(kind)}[]" for number, (_, kind) in enumerate(columns, first)
+        )
+        names = ", ".join(name for name, _ in columns)
+        picked = ", ".join(f"{name}::jsonb" if kind == "jsonb" else name for name, kind in columns)
+        text = (
+            f"(SELECT {picked} FROM unnest({arrays}) AS sent({names})) AS {match['alias']}({names})"
+        )
+        return text, match.end()
+
+    def _take(self, count: int) -> int:
+        first = self._count + 1
+        self._count += count
+        return first
+
+
+class _SQLiteWriter(_Writer):
+    tokens = re.compile(
+        "|".join([_VERBATIM, _ROWS, _SUBSELECT, _MEMBER, _LOCK, _CAST, _NAME]), re.VERBOSE
+    )
+
+    def name(self, match: re.Match[str]) -> tuple[str, int]:
+        return self._declared(match["parameter"]), match.end()
+
+    def rows(self, match: re.Match[str]) -> tuple[str, int]:
+        columns = _columns(match)
+        self.parameters.append(RowsParameter(match["table"], tuple(kind for _, kind in columns)))
+        picked = ", ".join(f"value ->> {i} AS {name}" for i, (name, _) in enumerate(columns))
+        return (
+            f"(SELECT {picked} FROM json_each(:{match['table']})) AS {match['alias']}",
+            match.end(),
+        )
+
+    def member(self, match: re.Match[str]) -> tuple[str, int]:
+        verb = "IN" if match["verb"].startswith("=") else "NOT IN"
+        return f"{verb} (SELECT value FROM json_each({self._declared(match['list'])}))", match.end()
+
+    def subselect(self, match: re.Match[str]) -> tuple[str, int]:
+        inner_end = _closing(match.string, match.end())
+        outer_end = _closing(match.string, inner_end + 1)
+        return f"IN ({self.translate(match.string[match.end() : inner_end])})", outer_end + 1
+
+    def lock(self, match: re.Match[str]) -> tuple[str, int]:
+        return "", match.end()
+
+    cast = lock
+
+    def _declared(self, name: str) -> str:
+        if name not in self.parameters:
+            self.parameters.append(name)
+        return f":{name}"
+
+
+def sent_as(kind: str) -> str:
+    """JSON travels as text, which the server reads once it is there."""
+    return "text" if kind == "jsonb" else kind
+
+
+def _columns(match: re.Match[str]) -> list[tuple[str, str]]:
+    columns = [column.split() for column in match["columns"].split(",")]
+    if not all(len(column) == 2 for column in columns):
+        raise StepMisuse(f"Each column of ROWS needs a name and a one-word type: {match[0]}")
+    return [(name, kind) for name, kind in columns]
+
+
+def _closing(sql: str, start: int) -> int:
+    """Where the parenthesis that is open at `start` closes."""
+    depth = 1
+    for position in range(start, len(sql)):
+        depth += {"(": 1, ")": -1}.get(sql[position], 0)
+        if depth == 0:
+            return position
+    raise StepMisuse(f"A parenthesis is not closed: {sql}")

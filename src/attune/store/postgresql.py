@@ -1,0 +1,204 @@
+"""PostgreSQL: a step runs on a pooled connection, in the schema `attune`.
+
+Steps lock rows themselves, in the one order that design gives (lanes, workers, executions, each by id),
+so the isolation level is the server's default; a read-only step gets one snapshot.
+"""
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, ParamSpec, TypeVar
+
+import asyncpg
+import msgspec
+import sqlalchemy as sa
+
+from attune.kernel.clock import Clock
+from attune.kernel.errors import DatabaseUnavailable
+from attune.kernel.urls import masked
+from attune.store.database import Database, Step, Tx
+from attune.store.dialect import RowsParameter, Statement, for_postgresql
+from attune.store.inserts import Insert
+from attune.store.notifications import CHANNEL, NotificationListener
+from attune.store.postgresql_errors import DRIVER_ERRORS, translated
+from attune.store.schema import SCHEMA
+from attune.store.values import Row, json_text
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_CACHED_STATEMENTS: Final = 1024
+
+
+class PostgreSQLTx(Tx):
+    sqlite = False
+
+    def __init__(self, connection: asyncpg.Connection, server: str) -> None:
+        super().__init__()
+        self._connection = connection
+        self._server = server
+
+    async def next_ids(self, table: sa.Table, count: int = 1) -> list[int]:
+        return await self.all(
+            int,
+            f"SELECT nextval('{SCHEMA}.{table.name}_id_seq') FROM generate_series(1, :count)",
+            count=count,
+        )
+
+    async def _fetch(
+        self, sql: str, parameters: dict[str, Any]
+    ) -> tuple[tuple[str, ...], Sequence[Row]]:
+        statement = self._prepared(sql, parameters)
+        try:
+            rows = await self._connection.fetch(statement.sql, *_bound(statement, parameters))
+        except DRIVER_ERRORS as error:
+            raise self._failed(error) from error
+        return (tuple(rows[0].keys()) if rows else ()), rows
+
+    async def _execute(self, sql: str, parameters: dict[str, Any]) -> int:
+        statement = self._prepared(sql, parameters)
+        try:
+            bound = _bound(statement, parameters)
+            return _touched(await self._connection.execute(statement.sql, *bound))
+        except DRIVER_ERRORS as error:
+            raise self._failed(error) from error
+
+    async def _insert(self, insert: Insert, rows: Sequence[msgspec.Struct]) -> int:
+        self._check_usable()
+        try:
+            columns = insert.columns_of(rows)
+            return _touched(await self._connection.execute(insert.for_postgresql, *columns))
+        except DRIVER_ERRORS as error:
+            raise self._failed(error) from error
+
+    async def notify(self) -> None:
+        """Send the wakes with the commit: PostgreSQL delivers them only if it succeeds, and once each."""
+        if self.wakes:
+            wakes = [f"{topic}\n{key}" for topic, key in sorted(self.wakes)]
+            sql = f"SELECT pg_notify('{CHANNEL}', wake) FROM unnest($1::text[]) AS wake"
+            await self._connection.execute(sql, wakes)
+
+    def _prepared(self, sql: str, parameters: dict[str, Any]) -> Statement:
+        self._check_usable()
+        statement = for_postgresql(sql)
+        self._check_parameters(statement, parameters)
+        return statement
+
+    def _failed(self, error: Exception) -> Exception:
+        self.failure = translated(error, self._server) or error
+        return self.failure
+
+
+def _touched(status: str) -> int:
+    """The count at the end of the server's answer, as in "UPDATE 3"; a CREATE has none."""
+    count = status.rpartition(" ")[2]
+    return int(count) if count.isdigit() else 0
+
+
+def _bound(statement: Statement, values: dict[str, Any]) -> list[Any]:
+    bound: list[Any] = []
+    for parameter in statement.parameters:
+        if isinstance(parameter, RowsParameter):
+            bound += _columns(parameter, values[parameter.name])
+        else:
+            bound.append(values[parameter])
+    return bound
+
+
+def _columns(parameter: RowsParameter, rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Rows turned on their side, as unnest takes them; JSON goes as text."""
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in parameter.types]
+    return [
+        [None if v is None else json_text(v) for v in column] if kind == "jsonb" else column
+        for kind, column in zip(parameter.types, columns, strict=True)
+    ]
+
+
+class PostgreSQLDatabase(Database):
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        source: random.Random,
+        *,
+        max_connections: int = 20,
+        connect_timeout: float = 10,
+        command_timeout: float = 60,
+    ) -> None:
+        super().__init__(clock, source)
+        self._url = url
+        self._server = masked(url)
+        self._max_connections = max_connections
+        self._connect_timeout = connect_timeout
+        self._command_timeout = command_timeout
+        self._pool: asyncpg.Pool | None = None
+        self._notifications = NotificationListener(self._connect, self._deliver, self.topics, clock)
+
+    async def open(self) -> None:
+        try:
+            self._pool = await asyncpg.create_pool(
+                connect=self._connect_for_pool,
+                min_size=1,
+                max_size=self._max_connections,
+                reset=_keep_session,
+            )
+        except DRIVER_ERRORS as error:
+            raise translated(error, self._server) or error from error
+        await self._notifications.start()
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        await self._notifications.stop()
+        if pool is not None:
+            await pool.close()
+
+    async def _run(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async with self._connection() as connection:
+            tx = PostgreSQLTx(connection, self._server)
+            async with connection.transaction():
+                result = await step(tx, *args, **kwargs)
+                if tx.failure is not None:
+                    raise tx.failure
+                await tx.notify()
+        for effect in tx.effects:
+            effect()
+        return result
+
+    async def _read(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async with (
+            self._connection() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            return await step(PostgreSQLTx(connection, self._server), *args, **kwargs)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+        if self._pool is None:
+            raise DatabaseUnavailable("The PostgreSQL database is closed.")
+        try:
+            async with self._pool.acquire(timeout=self._connect_timeout) as connection:
+                yield connection
+        except DRIVER_ERRORS as error:
+            raise translated(error, self._server) or error from error
+
+    async def _connect_for_pool(self, *_: Any, **options: Any) -> asyncpg.Connection:
+        """The pool asks for its own kinds of connection; ours otherwise."""
+        return await self._connect(**options)
+
+    async def _connect(self, **options: Any) -> asyncpg.Connection:
+        connection = await asyncpg.connect(
+            self._url,
+            timeout=self._connect_timeout,
+            command_timeout=self._command_timeout,
+            statement_cache_size=_CACHED_STATEMENTS,
+            server_settings={"search_path": SCHEMA, "application_name": "attune"},
+            **options,
+        )
+        await connection.set_type_codec(
+            "jsonb", schema="pg_catalog", encoder=json_text, decoder=str
+        )
+        return connection
+
+
+async def _keep_session(_: asyncpg.Connection) -> None:
+    """Steps change nothing about their session, so giving a connection back needs no word to the server."""

@@ -1,0 +1,58 @@
+"""What PostgreSQL's errors mean to us."""
+
+import asyncpg
+
+from attune.kernel.errors import (
+    AttuneError,
+    BrokenConstraint,
+    Contention,
+    DatabaseUnavailable,
+    DuplicateRow,
+    MissingReference,
+)
+
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+
+_CONFLICT = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+)
+_AWAY = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+
+
+def translated(error: Exception, server: str) -> AttuneError | None:
+    """The error in our words; None for what can only be a mistake in the code, which is raised as it is."""
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return _constraint(error)
+    if isinstance(error, _CONFLICT):
+        return Contention(f"Another transaction got in the way: {error}.")
+    if isinstance(error, _AWAY) or _is_closed(error):
+        reason = str(error) or type(error).__name__
+        return DatabaseUnavailable(f"PostgreSQL at {server} is away: {reason}.", server=server)
+    return None
+
+
+def _constraint(error: asyncpg.IntegrityConstraintViolationError) -> AttuneError:
+    name = error.constraint_name or error.column_name
+    match error:
+        case asyncpg.UniqueViolationError():
+            return DuplicateRow(f"There is such a row already: {name}.", constraint=name)
+        case asyncpg.ForeignKeyViolationError():
+            return MissingReference("The row refers to one that is not there.", constraint=name)
+        case _:
+            return BrokenConstraint(f"The row breaks a rule: {name}.", constraint=name)
+
+
+def _is_closed(error: Exception) -> bool:
+    """The driver has one error class for a lost connection and for its misuse; only the words differ."""
+    return isinstance(error, asyncpg.InterfaceError) and "clos" in str(error)

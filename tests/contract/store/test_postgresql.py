@@ -1,0 +1,70 @@
+"""What only PostgreSQL has: other processes, and conflicts between them."""
+
+import asyncio
+
+import pytest
+
+from attune.store.database import Database, Tx
+from harness.postgresql import PostgreSQL
+from tests.contract.store.world import PostgreSQLWorld, add, labels
+
+
+@pytest.fixture
+def world(postgresql: PostgreSQL, postgresql_url: str, make_schema: None) -> PostgreSQLWorld:
+    return PostgreSQLWorld(postgresql, postgresql_url)
+
+
+async def test_wakes_reach_every_process(world: PostgreSQLWorld, database: Database) -> None:
+    other = world.database()
+    await other.open()
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    other.listen("limits", heard.put_nowait)
+
+    async def change(tx: Tx) -> None:
+        tx.wake("limits", "system")
+
+    await database.run(change)
+    async with asyncio.timeout(10):
+        while await heard.get() != "system":
+            pass
+    await other.close()
+
+
+async def test_a_deadlock_is_tried_again_and_both_steps_happen(
+    world: PostgreSQLWorld, database: Database
+) -> None:
+    both_hold_one = asyncio.Barrier(2)
+    tries = []
+
+    async def lock(tx: Tx, first: str, second: str) -> None:
+        tries.append(first)
+        touch = "UPDATE parcel SET weight = weight + 1 WHERE label = :label"
+        await tx.execute(touch, label=first)
+        if len(tries) <= 2:
+            await both_hold_one.wait()
+        await tx.execute(touch, label=second)
+
+    async def weights(tx: Tx) -> list[int]:
+        return await tx.all(int, "SELECT weight FROM parcel")
+
+    await database.run(add, "a", "b")
+    await asyncio.gather(database.run(lock, "a", "b"), database.run(lock, "b", "a"))
+    assert len(tries) > 2
+    assert await database.run(weights) == [2, 2]
+
+
+async def test_a_read_has_one_snapshot(world: PostgreSQLWorld, database: Database) -> None:
+    looked_once, changed = asyncio.Event(), asyncio.Event()
+
+    async def look_twice(tx: Tx) -> tuple[list[str], list[str]]:
+        before = await labels(tx)
+        looked_once.set()
+        await changed.wait()
+        return before, await labels(tx)
+
+    await database.run(add, "a")
+    reading = asyncio.create_task(database.read(look_twice))
+    await looked_once.wait()
+    await database.run(add, "b")
+    changed.set()
+    assert await reading == (["a"], ["a"])
