@@ -1,0 +1,67 @@
+"""Fixtures with real servers. They start once per run, when first asked for; a missing program is an error."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from harness.postgresql import PostgreSQL
+from harness.proxy import FaultProxy
+from harness.rabbitmq import RabbitMQ
+from harness.redis import Redis
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """The run's PostgreSQL; a test may stop, kill or pause it, the next one finds it running."""
+    with PostgreSQL(durable=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitMQ]:
+    """The run's RabbitMQ; a test may stop, kill or pause it, the next one finds it running."""
+    with RabbitMQ() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Redis]:
+    """The run's Redis; a test may stop, kill or pause it, the next one finds it running."""
+    with Redis() as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql_url(postgresql: PostgreSQL) -> Iterator[str]:
+    """A fresh database of the test's own."""
+    postgresql.ensure_running()
+    url = postgresql.create_database()
+    yield url
+    postgresql.ensure_running()
+    postgresql.drop_database(url)
+
+
+@pytest.fixture
+def rabbitmq_url(rabbitmq: RabbitMQ) -> Iterator[str]:
+    """A fresh virtual host of the test's own."""
+    rabbitmq.ensure_running()
+    url = rabbitmq.create_vhost()
+    yield url
+    rabbitmq.ensure_running()
+    rabbitmq.delete_vhost(url)
+
+
+@pytest.fixture
+def redis_url(redis_server: Redis) -> str:
+    """Database 0 of an empty Redis."""
+    redis_server.ensure_running()
+    redis_server.flush()
+    return redis_server.url
+
+
+@pytest.fixture
+def proxy_to() -> Iterator[Callable[[str], FaultProxy]]:
+    """Makes proxies to the host and port of an address; all of them end with the test."""
+    with ExitStack() as proxies:
+        yield lambda url: proxies.enter_context(FaultProxy.to(url))
