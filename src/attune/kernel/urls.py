@@ -1,8 +1,9 @@
 """What an address of a server says, and how to show it without its password."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 
 class DatabaseKind(StrEnum):
@@ -21,14 +22,12 @@ def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
         raise ValueError(f"must start with {' or '.join(f'{scheme}://' for scheme in schemes)}")
 
 
-def masked(url: str) -> str:
-    """The URL as a log may show it: everything but the password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    account, _, address = parts.netloc.rpartition("@")
-    login = account.partition(":")[0]
-    return urlunsplit(parts._replace(netloc=f"{login}:***@{address}"))
+_PASSWORD = re.compile(r"(\w+://[^\s:/@]*:)\S*(@)")
+
+
+def masked(text: str) -> str:
+    """The text with the password of every URL in it hidden, also one that is not a proper URL any more."""
+    return _PASSWORD.sub(r"\1***\2", text)
 
 
 def sqlite_path(url: str) -> Path:

@@ -35,3 +35,4 @@ def test_an_error_crosses_a_process_whole() -> None:
 def test_a_url_is_shown_without_its_password() -> None:
     assert masked("amqp://guest:s:e@host:5672/v") == "amqp://guest:***@host:5672/v"
     assert masked("postgresql://host/db") == "postgresql://host/db"
+    assert masked("postgresql://u:p/w@d@host/db is away") == "postgresql://u:***@host/db is away"
