@@ -12,36 +12,38 @@ from sqlalchemy.dialects import postgresql
 
 from attune.kernel.errors import StepMisuse
 from attune.store.dialect import sent_as
-from attune.store.values import json_text, sqlite_value
+from attune.store.values import json_text, to_micros
+
+Encoder = Callable[[Any], Any]
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
 class Insert:
-    """The statement for each database, and how a struct becomes its parameters."""
+    """The statement for each database, how a struct becomes its values, and which of them need encoding."""
 
     for_postgresql: str
     for_sqlite: str
     pick: Callable[[msgspec.Struct], tuple[Any, ...]]
-    json_columns: tuple[int, ...]
+    postgresql_encoders: tuple[tuple[int, Encoder], ...]
+    sqlite_encoders: tuple[tuple[int, Encoder], ...]
 
-    def columns_of(self, rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
-        """One list for each column, as PostgreSQL's unnest takes them."""
-        columns = [list(column) for column in zip(*map(self.pick, rows), strict=True)]
-        for i in self.json_columns:
-            columns[i] = [None if value is None else json_text(value) for value in columns[i]]
+    def columns_of(self, rows: Sequence[msgspec.Struct]) -> list[Sequence[Any]]:
+        """One sequence for each column, as PostgreSQL's unnest takes them."""
+        columns: list[Sequence[Any]] = list(zip(*map(self.pick, rows), strict=True))
+        for i, encode in self.postgresql_encoders:
+            columns[i] = [None if value is None else encode(value) for value in columns[i]]
         return columns
 
     def rows_of(self, rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
         """One list for each row, as SQLite's executemany takes them."""
-        return [self._sqlite_row(self.pick(row)) for row in rows]
-
-    def _sqlite_row(self, values: tuple[Any, ...]) -> list[Any]:
-        row = [sqlite_value(value) for value in values]
-        for i in self.json_columns:
-            row[i] = None if values[i] is None else json_text(values[i])
-        return row
+        found = [list(self.pick(row)) for row in rows]
+        for i, encode in self.sqlite_encoders:
+            for values in found:
+                if values[i] is not None:
+                    values[i] = encode(values[i])
+        return found
 
 
 @cache
@@ -57,8 +59,20 @@ def insert_plan(table: sa.Table, kind: type[msgspec.Struct], skip_existing: bool
         for_postgresql=f"{into} {_from_arrays(names, types)}{end}",
         for_sqlite=f"{into} VALUES ({', '.join('?' for _ in names)}){end}",
         pick=_picker(names),
-        json_columns=tuple(i for i, kind in enumerate(types) if kind == "jsonb"),
+        postgresql_encoders=_encoders(types, {"jsonb": json_text}),
+        sqlite_encoders=_encoders(types, _SQLITE_ENCODERS),
     )
+
+
+_SQLITE_ENCODERS: dict[str, Encoder] = {
+    "jsonb": json_text,
+    "timestamp with time zone": to_micros,
+    "uuid": str,
+}
+
+
+def _encoders(types: list[str], known: dict[str, Encoder]) -> tuple[tuple[int, Encoder], ...]:
+    return tuple((i, known[kind]) for i, kind in enumerate(types) if kind in known)
 
 
 def _from_arrays(names: tuple[str, ...], types: list[str]) -> str:

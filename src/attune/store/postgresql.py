@@ -28,22 +28,23 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _CACHED_STATEMENTS: Final = 1024
+_RESERVED_IDS: Final = 32
 
 
 class PostgreSQLTx(Tx):
     sqlite = False
 
-    def __init__(self, connection: asyncpg.Connection, server: str) -> None:
+    def __init__(self, connection: asyncpg.Connection, server: str, ids: "_IdReserve") -> None:
         super().__init__()
         self._connection = connection
         self._server = server
+        self._ids = ids
 
     async def next_ids(self, table: sa.Table, count: int = 1) -> list[int]:
-        return await self.all(
-            int,
-            f"SELECT nextval('{SCHEMA}.{table.name}_id_seq') FROM generate_series(1, :count)",
-            count=count,
-        )
+        while (found := self._ids.take(table.name, count)) is None:
+            sequence = f"SELECT nextval('{SCHEMA}.{table.name}_id_seq') FROM generate_series(1, :n)"
+            self._ids.add(table.name, await self.all(int, sequence, n=max(count, _RESERVED_IDS)))
+        return found
 
     async def _fetch(
         self, sql: str, parameters: dict[str, Any]
@@ -89,6 +90,24 @@ class PostgreSQLTx(Tx):
         return self.failure
 
 
+class _IdReserve:
+    """Ids fetched ahead, so that most transactions need not ask. They are ids, not an order of commits."""
+
+    def __init__(self) -> None:
+        self._free: dict[str, list[int]] = {}
+
+    def take(self, table: str, count: int) -> list[int] | None:
+        """The lowest ids in reserve, or None if there are too few."""
+        free = self._free.get(table, [])
+        if len(free) < count:
+            return None
+        found, self._free[table] = free[:count], free[count:]
+        return found
+
+    def add(self, table: str, ids: list[int]) -> None:
+        self._free[table] = sorted([*self._free.get(table, []), *ids])
+
+
 def _touched(status: str) -> int:
     """The count at the end of the server's answer, as in "UPDATE 3"; a CREATE has none."""
     count = status.rpartition(" ")[2]
@@ -132,6 +151,7 @@ class PostgreSQLDatabase(Database):
         self._connect_timeout = connect_timeout
         self._command_timeout = command_timeout
         self._pool: asyncpg.Pool | None = None
+        self._ids = _IdReserve()
         self._notifications = NotificationListener(self._connect, self._deliver, self.topics, clock)
 
     async def open(self) -> None:
@@ -154,7 +174,7 @@ class PostgreSQLDatabase(Database):
 
     async def _run(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         async with self._connection() as connection:
-            tx = PostgreSQLTx(connection, self._server)
+            tx = PostgreSQLTx(connection, self._server, self._ids)
             async with connection.transaction():
                 result = await step(tx, *args, **kwargs)
                 if tx.failure is not None:
@@ -169,7 +189,7 @@ class PostgreSQLDatabase(Database):
             self._connection() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
-            return await step(PostgreSQLTx(connection, self._server), *args, **kwargs)
+            return await step(PostgreSQLTx(connection, self._server, self._ids), *args, **kwargs)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
