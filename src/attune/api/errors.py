@@ -1,0 +1,70 @@
+"""How an error looks to a client: one sentence, a stable code, the fields; and its status."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from attune.kernel import errors
+
+_log = structlog.get_logger()
+
+_STATUSES: Final[Mapping[type[errors.AttuneError], int]] = {
+    errors.InvalidInput: 422,
+    errors.Unauthenticated: 401,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.Limited: 429,
+    errors.NotConfigured: 501,
+    errors.Unavailable: 503,
+    errors.Contention: 503,
+}
+_WORDS: Final = {404: "No such path.", 405: "This path does not take that method."}
+
+
+def status_of(error: errors.AttuneError) -> int:
+    """The status of the nearest class in the table; an error that nobody foresaw is a 500."""
+    return next((_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), 500)
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(errors.AttuneError)
+    async def _(_request: Request, error: errors.AttuneError) -> JSONResponse:
+        status = status_of(error)
+        if status == 500:
+            _log.error("A request failed.", code=error.code, error=error.message)
+        return _answer(status, error.message, error.code, error.fields)
+
+    @app.exception_handler(RequestValidationError)
+    async def _(_request: Request, error: RequestValidationError) -> JSONResponse:
+        problems = {".".join(map(str, p["loc"][1:])): p["msg"] for p in error.errors()}
+        named = "; ".join(f"{field}: {text}" for field, text in problems.items())
+        return _answer(422, named, "invalid_input", problems)
+
+    @app.exception_handler(HTTPException)
+    async def _(_request: Request, error: HTTPException) -> JSONResponse:
+        return _answer(error.status_code, _WORDS.get(error.status_code, str(error.detail)))
+
+    @app.exception_handler(Exception)
+    async def _(_request: Request, _error: Exception) -> JSONResponse:
+        return _answer(500, "Something went wrong here; the log has the details.", "internal")
+
+
+def _answer(
+    status: int, sentence: str, code: str | None = None, fields: Mapping[str, object] | None = None
+) -> JSONResponse:
+    body: dict[str, object] = {"error": sentence}
+    if code:
+        body["code"] = code
+    if fields:
+        body["details"] = {name: _plain(value) for name, value in fields.items()}
+    return JSONResponse(body, status_code=status)
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

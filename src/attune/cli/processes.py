@@ -1,0 +1,66 @@
+"""`attune up`, and the roles that it puts into one process: api, executor, worker, sensor."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+
+from attune.cli.options import ConfigFile, settings_and_logs
+from attune.services.process import Process
+from attune.services.roles import Role, everything, role
+
+DataDir = Annotated[
+    Path | None, typer.Option(help="Where the database, packs and secrets of this machine live.")
+]
+Host = Annotated[str | None, typer.Option(help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option(help="Port to listen on; 0 takes any free one.")]
+
+_HELP = {
+    Role.API: "Serve the REST API.",
+    Role.EXECUTOR: "Turn events into executions and hand them to workers.",
+    Role.WORKER: "Run the actions of executions.",
+    Role.SENSOR: "Watch the world and tell of events.",
+}
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(help="Run everything in this one process, on SQLite.")(up)
+    for one in Role:
+        app.command(name=one.value, help=f"{_HELP[one]} Needs PostgreSQL and RabbitMQ.")(
+            _runner(one)
+        )
+
+
+def up(
+    config: ConfigFile = None, data_dir: DataDir = None, host: Host = None, port: Port = None
+) -> None:
+    settings = settings_and_logs(config, data_dir=data_dir, server__host=host, server__port=port)
+    _run(everything(settings, _announce))
+
+
+def _runner(one: Role) -> Callable[..., None]:
+    def run(config: ConfigFile = None, host: Host = None, port: Port = None) -> None:
+        settings = settings_and_logs(config, server__host=host, server__port=port)
+        _run(role(one, settings))
+
+    def run_without_address(config: ConfigFile = None) -> None:
+        _run(role(one, settings_and_logs(config)))
+
+    return run if one is Role.API else run_without_address
+
+
+def _announce(address: str) -> None:
+    typer.echo(f"Attune is ready at {address}")
+    typer.echo(f"  health  {address}/health/detailed")
+    typer.echo(f"  docs    {address}/docs")
+    typer.echo("  stop    Ctrl-C")
+
+
+def _run(process: Process) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        code = runner.run(process.run())
+    sys.exit(code)

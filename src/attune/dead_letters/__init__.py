@@ -1,0 +1,1 @@
+"""Messages that nobody could handle: kept in the database, so that a person can look and replay."""

@@ -1,0 +1,1 @@
+"""How a process is put together, started and stopped."""

@@ -1,0 +1,1 @@
+"""What Attune tells about itself: logs now, metrics and traces beside them."""
