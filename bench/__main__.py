@@ -9,13 +9,13 @@ from pathlib import Path
 
 import uvloop
 
-from bench import store
+from bench import bus, store
 from bench.measure import Case, Result, measure
 from bench.report import as_json, as_text
 
 Suite = Callable[[bool], AbstractAsyncContextManager[list[Case]]]
 
-SUITES: dict[str, Suite] = {"store": store.cases}
+SUITES: dict[str, Suite] = {"store": store.cases, "bus": bus.cases}
 
 
 def main() -> None:

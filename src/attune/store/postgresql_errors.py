@@ -11,7 +11,14 @@ from attune.kernel.errors import (
     MissingReference,
 )
 
-DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+# The last one is what a statement gets that is sent in the very moment its connection breaks.
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    OSError,
+    TimeoutError,
+    asyncpg.InternalClientError,
+)
 
 _CONFLICT = (
     asyncpg.SerializationError,

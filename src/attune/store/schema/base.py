@@ -1,7 +1,4 @@
-"""Every table, in one place. The migrations in `migrations/` add up to exactly this; a test compares them.
-
-Ids come from `Tx.next_ids`. On PostgreSQL the tables live in the schema `attune`, reached by search path.
-"""
+"""What all tables share: the types that both databases have, names of constraints, and three columns."""
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -34,25 +31,3 @@ def table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
         sa.Column("updated", Moment, nullable=False),
         sqlite_autoincrement=True,
     )
-
-
-dead_letter = table(
-    "dead_letter",
-    sa.Column("queue", sa.Text, nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
-    sa.Column("error", sa.Text),
-    sa.Column("message_id", sa.Text),
-    sa.Column("message_type", sa.Text),
-    sa.Column("retry_count", sa.Integer, nullable=False),
-    sa.Column("body", sa.LargeBinary, nullable=False),
-    sa.Column("died_at", Moment, nullable=False),
-    sa.Column("replayed_at", Moment),
-    # The broker may deliver a dead letter twice; queue, body and time of death tell that it is the same one.
-    sa.Column("fingerprint", sa.Text, nullable=False, unique=True),
-)
-sa.Index(
-    "ix_dead_letter_waiting",
-    dead_letter.c.id,
-    postgresql_where=dead_letter.c.replayed_at.is_(None),
-    sqlite_where=dead_letter.c.replayed_at.is_(None),
-)
