@@ -1,0 +1,73 @@
+"""Announces what was committed, without making anybody wait for the broker.
+
+A step hands its messages to `tx.on_commit`; nothing is announced that was not committed. Where the broker
+is away they are dropped after the publish time-out, because a message only hurries: the work is in the
+database, and the next pass of its reader finds it.
+"""
+
+import asyncio
+from collections import deque
+from typing import Final
+
+import structlog
+
+from attune.bus.port import Bus
+from attune.kernel.envelope import Envelope
+from attune.kernel.errors import BusUnavailable
+
+_WAITING_AT_MOST: Final = 10_000
+
+_log = structlog.get_logger()
+
+
+class Announcer:
+    """The first message leaves at once; those that arrive while it is on its way leave together next."""
+
+    name = "announcer"
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._waiting: deque[tuple[str | None, Envelope]] = deque(maxlen=_WAITING_AT_MOST)
+        self._sending: asyncio.Task[None] | None = None
+
+    def announce(self, *envelopes: Envelope, to: str | None = None) -> None:
+        """Publish soon; `to` names one queue instead of the routes."""
+        self._waiting.extend((to, envelope) for envelope in envelopes)
+        if self._sending is None and self._waiting:
+            self._sending = asyncio.create_task(self._send(), name=self.name)
+
+    async def start(self) -> None:
+        """It starts by itself with the first message."""
+
+    async def stop(self) -> None:
+        """Return when everything announced has left or was given up."""
+        while self._sending is not None:
+            await asyncio.wait({self._sending})
+
+    async def _send(self) -> None:
+        try:
+            while self._waiting:
+                waiting = list(self._waiting)
+                self._waiting.clear()
+                await asyncio.gather(*(self._publish(to, batch) for to, batch in _grouped(waiting)))
+        finally:
+            self._sending = None
+
+    async def _publish(self, to: str | None, batch: list[Envelope]) -> None:
+        try:
+            await self._bus.publish(*batch, to=to)
+        except BusUnavailable as error:
+            _log.warning(
+                "Messages were dropped; their readers find the work at the next pass.",
+                count=len(batch),
+                error=str(error),
+            )
+
+
+def _grouped(
+    waiting: list[tuple[str | None, Envelope]],
+) -> list[tuple[str | None, list[Envelope]]]:
+    groups: dict[str | None, list[Envelope]] = {}
+    for to, envelope in waiting:
+        groups.setdefault(to, []).append(envelope)
+    return list(groups.items())

@@ -1,0 +1,139 @@
+"""What is announced after a commit arrives when the broker is there, and is only late when it is not."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from attune.bus.announcer import Announcer
+from attune.bus.memory import MemoryBus
+from attune.bus.memory_broker import MemoryBroker
+from attune.bus.topology import StageQueue, standard_topology
+from attune.kernel.clock import SystemClock
+from attune.kernel.envelope import Envelope, Stamp
+from attune.kernel.ids import EventId, Ids
+from attune.kernel.messages import EventCreated, MessageType
+from attune.services.duty import Duty, DutyConfig
+from attune.simulation.clock import ManualClock
+from attune.store.database import Database, Tx
+from attune.store.sqlite import SQLiteDatabase
+
+INTERVAL = 10.0
+
+
+class Reader(Duty[DutyConfig]):
+    """Finds its work in the database; a message only makes it look at once."""
+
+    name = "reader"
+
+    def __init__(self, database: Database, clock: ManualClock) -> None:
+        super().__init__(DutyConfig(interval=INTERVAL), clock)
+        self._database = database
+        self.found: list[tuple[int, float]] = []
+
+    async def run_once(self) -> None:
+        for number in await self._database.run(take_all):
+            self.found.append((number, self.clock.monotonic()))
+
+    async def on_message(self, _: Envelope) -> None:
+        self.hurry()
+
+
+async def create_table(tx: Tx) -> None:
+    await tx.execute("CREATE TABLE work (id INTEGER PRIMARY KEY)")
+
+
+async def take_all(tx: Tx) -> list[int]:
+    return await tx.all(int, "DELETE FROM work RETURNING id")
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.clock = ManualClock()
+        self.broker = MemoryBroker(self.clock)
+        self.bus = MemoryBus(self.broker, standard_topology(), publish_timeout=5)
+        self.database = SQLiteDatabase(folder / "attune.db", SystemClock(), random.Random(1))
+        self.announcer = Announcer(self.bus)
+        self.reader = Reader(self.database, self.clock)
+        self.stamp = Stamp("tests", self.clock, Ids(random.Random(1)))
+
+    async def commit(self, number: int, fail: bool = False) -> None:
+        async def step(tx: Tx) -> None:
+            await tx.execute("INSERT INTO work (id) VALUES (:id)", id=number)
+            item = EventCreated(event_id=EventId(number))
+            message = self.stamp.envelope(MessageType.EVENT_CREATED, item)
+            tx.on_commit(lambda: self.announcer.announce(message))
+            if fail:
+                raise sa.exc.InvalidRequestError("the step fails after it has announced")
+
+        await self.database.run(step)
+
+    async def settle_until(self, count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.reader.found) < count:
+                await self.clock.settle()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    world = World(tmp_path)
+    await world.database.open()
+    await world.database.run(create_table)
+    await world.bus.start()
+    await world.bus.consume(StageQueue.EVENT_CREATED, world.reader.on_message)
+    await world.reader.start()
+    await world.clock.settle()
+    yield world
+    await world.reader.stop()
+    await world.bus.close()
+    await world.database.close()
+
+
+async def test_f27_a_committed_step_is_announced_and_read_at_once(world: World) -> None:
+    await world.commit(1)
+    await world.settle_until(1)
+    assert world.reader.found == [(1, 0.0)]
+
+
+async def test_f27_a_publish_that_fails_costs_time_and_never_work(world: World) -> None:
+    world.broker.stop()
+    await world.commit(1)
+    await world.clock.settle()
+    assert world.reader.found == []
+    stopping = asyncio.create_task(world.announcer.stop())
+    await world.clock.advance(INTERVAL)
+    await stopping
+    await world.settle_until(1)
+    assert world.reader.found == [(1, INTERVAL)]
+
+
+async def test_f27_a_commit_that_fails_is_not_announced(world: World) -> None:
+    with pytest.raises(sa.exc.InvalidRequestError):
+        await world.commit(1, fail=True)
+    await world.clock.settle()
+    await world.announcer.stop()
+    assert await world.bus.depth(StageQueue.EVENT_CREATED) == 0
+    assert world.reader.found == []
+
+
+async def test_announcements_for_several_queues_all_arrive(world: World) -> None:
+    heard: list[tuple[str, int]] = []
+    for queue in (StageQueue.ENFORCEMENT_CREATED, StageQueue.EXECUTION_REQUESTED):
+
+        async def hear(envelope: Envelope, queue: str = queue) -> None:
+            heard.append((queue, len(envelope.items)))
+
+        await world.bus.consume(queue, hear)
+    message = world.stamp.envelope(MessageType.EVENT_CREATED, EventCreated(event_id=EventId(1)))
+    world.announcer.announce(message, to=StageQueue.ENFORCEMENT_CREATED)
+    world.announcer.announce(message, message, to=StageQueue.EXECUTION_REQUESTED)
+    await world.announcer.stop()
+    await world.clock.settle()
+    assert sorted(heard) == [
+        (StageQueue.ENFORCEMENT_CREATED, 1),
+        (StageQueue.EXECUTION_REQUESTED, 1),
+        (StageQueue.EXECUTION_REQUESTED, 1),
+    ]
