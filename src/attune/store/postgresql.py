@@ -195,9 +195,26 @@ class PostgreSQLDatabase(Database):
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         if self._pool is None:
             raise DatabaseUnavailable("The PostgreSQL database is closed.")
+        pool = self._pool
+        connection = await self._acquire(pool)
         try:
-            async with self._pool.acquire(timeout=self._connect_timeout) as connection:
+            try:
                 yield connection
+            finally:
+                await pool.release(connection)
+        except DRIVER_ERRORS as error:
+            raise translated(error, self._server) or error from error
+
+    async def _acquire(self, pool: asyncpg.Pool) -> asyncpg.Connection:
+        try:
+            return await pool.acquire(timeout=self._connect_timeout)
+        except TimeoutError as error:
+            raise DatabaseUnavailable(
+                f"No connection to PostgreSQL at {self._server} was free or could be made within"
+                f" {self._connect_timeout:g} seconds (database.max_connections:"
+                f" {self._max_connections}).",
+                server=self._server,
+            ) from error
         except DRIVER_ERRORS as error:
             raise translated(error, self._server) or error from error
 

@@ -8,6 +8,7 @@ from attune.kernel.errors import (
     Contention,
     DatabaseUnavailable,
     DuplicateRow,
+    InvalidInput,
     MissingReference,
 )
 
@@ -41,6 +42,8 @@ def translated(error: Exception, server: str) -> AttuneError | None:
     """The error in our words; None for what can only be a mistake in the code, which is raised as it is."""
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         return _constraint(error)
+    if _is_unfit(error):
+        return InvalidInput(f"The database cannot hold a value: {error}.")
     if isinstance(error, _CONFLICT):
         return Contention(f"Another transaction got in the way: {error}.")
     if isinstance(error, _AWAY) or _is_closed(error):
@@ -58,6 +61,12 @@ def _constraint(error: asyncpg.IntegrityConstraintViolationError) -> AttuneError
             return MissingReference("The row refers to one that is not there.", constraint=name)
         case _:
             return BrokenConstraint(f"The row breaks a rule: {name}.", constraint=name)
+
+
+def _is_unfit(error: Exception) -> bool:
+    """A value out of range, or a text with a zero byte: told by the server, or by the driver before it sends."""
+    from_driver = isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
+    return from_driver or isinstance(error, asyncpg.DataError)
 
 
 def _is_closed(error: Exception) -> bool:

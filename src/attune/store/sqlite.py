@@ -255,4 +255,4 @@ class _Writer(_Worker):
 
 
 def _in_our_words(error: Exception) -> Exception:
-    return (translated(error) or error) if isinstance(error, sqlite3.Error) else error
+    return translated(error) or error

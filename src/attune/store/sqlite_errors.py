@@ -8,8 +8,12 @@ from attune.kernel.errors import (
     Contention,
     DatabaseUnavailable,
     DuplicateRow,
+    InvalidInput,
     MissingReference,
 )
+
+# The second one is an integer of more than 64 bits.
+DRIVER_ERRORS = (sqlite3.Error, OverflowError)
 
 _BUSY = {"SQLITE_BUSY", "SQLITE_LOCKED"}
 _AWAY = {
@@ -23,8 +27,10 @@ _AWAY = {
 }
 
 
-def translated(error: sqlite3.Error) -> AttuneError | None:
+def translated(error: Exception) -> AttuneError | None:
     """The error in our words; None for what can only be a mistake in the code, which is raised as it is."""
+    if isinstance(error, OverflowError):
+        return InvalidInput(f"The database cannot hold a value: {error}.")
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith("SQLITE_CONSTRAINT"):
         return _constraint(name, str(error))

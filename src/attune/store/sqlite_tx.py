@@ -11,7 +11,7 @@ from attune.kernel.errors import StepMisuse
 from attune.store.database import Tx
 from attune.store.dialect import RowsParameter, for_sqlite
 from attune.store.inserts import Insert
-from attune.store.sqlite_errors import translated
+from attune.store.sqlite_errors import DRIVER_ERRORS, translated
 from attune.store.values import Row, json_text, sqlite_list, sqlite_value
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class SQLiteTx(Tx):
         cursor = self._perform(sql, parameters)
         try:
             rows = cursor.fetchall()
-        except sqlite3.Error as error:
+        except DRIVER_ERRORS as error:
             raise self._failed(error) from error
         return tuple(column[0] for column in cursor.description or ()), rows
 
@@ -60,7 +60,7 @@ class SQLiteTx(Tx):
         self._check_usable()
         try:
             return self._connection.executemany(insert.for_sqlite, insert.rows_of(rows)).rowcount
-        except sqlite3.Error as error:
+        except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 
     def _perform(self, sql: str, parameters: dict[str, Any]) -> sqlite3.Cursor:
@@ -72,10 +72,10 @@ class SQLiteTx(Tx):
         }
         try:
             return self._connection.execute(statement.sql, bound)
-        except sqlite3.Error as error:
+        except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 
-    def _failed(self, error: sqlite3.Error) -> Exception:
+    def _failed(self, error: Exception) -> Exception:
         self.failure = translated(error) or error
         return self.failure
 

@@ -1,10 +1,14 @@
 """What only PostgreSQL has: other processes, and conflicts between them."""
 
 import asyncio
+import random
 
 import pytest
 
+from attune.kernel.clock import SystemClock
+from attune.kernel.errors import DatabaseUnavailable
 from attune.store.database import Database, Tx
+from attune.store.postgresql import PostgreSQLDatabase
 from harness.postgresql import PostgreSQL
 from tests.contract.store.world import PostgreSQLWorld, add, labels
 
@@ -68,3 +72,29 @@ async def test_a_read_has_one_snapshot(world: PostgreSQLWorld, database: Databas
     await database.run(add, "b")
     changed.set()
     assert await reading == (["a"], ["a"])
+
+
+async def test_a_pool_that_is_used_up_is_told_with_its_size(
+    postgresql: PostgreSQL, postgresql_url: str
+) -> None:
+    database = PostgreSQLDatabase(
+        postgresql_url, SystemClock(), random.Random(1), max_connections=1, connect_timeout=0.2
+    )
+    await database.open()
+    holding, done = asyncio.Event(), asyncio.Event()
+
+    async def hold(tx: Tx) -> None:
+        holding.set()
+        await done.wait()
+
+    async def ask(tx: Tx) -> int:
+        return await tx.one(int, "SELECT 1")
+
+    holder = asyncio.create_task(database.run(hold))
+    await holding.wait()
+    with pytest.raises(DatabaseUnavailable, match=r"max_connections: 1\)"):
+        await database.run(ask)
+    done.set()
+    await holder
+    assert await database.run(ask) == 1
+    await database.close()

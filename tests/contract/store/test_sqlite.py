@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attune.kernel.errors import StepMisuse
+from attune.kernel.errors import DatabaseUnavailable, StepMisuse
 from attune.store import sqlite
 from attune.store.database import Database, Tx
 from tests.contract.store.world import SQLiteWorld, add, labels
@@ -49,6 +49,30 @@ async def test_steps_that_wait_share_a_commit(
     await asyncio.gather(*(database.run(add, f"n{n}") for n in range(200)))
     assert sum(sizes) == 200
     assert len(sizes) < 100
+
+
+async def test_a_full_disk_fails_those_it_hits_and_work_goes_on_when_there_is_room(
+    database: Database,
+) -> None:
+    """SQLite then gives up the whole shared commit: nobody in it may be told that he was served."""
+
+    async def limit(tx: Tx, pages: int) -> None:
+        await tx.all(int, f"PRAGMA max_page_count = {pages}")
+
+    async def add_much(tx: Tx, label: str) -> None:
+        await add(tx, label)
+        await tx.execute("UPDATE parcel SET content = hex(zeroblob(200000))")
+
+    await database.run(limit, 20)
+    labels_of = [f"n{n}" for n in range(40)]
+    steps = [database.run(add_much if n == 20 else add, f"n{n}") for n in range(40)]
+    outcomes = await asyncio.gather(*steps, return_exceptions=True)
+    served = {label for label, o in zip(labels_of, outcomes, strict=True) if isinstance(o, list)}
+    assert isinstance(outcomes[20], DatabaseUnavailable)
+    assert set(await database.run(labels)) == served
+    await database.run(limit, 100_000)
+    await database.run(add_much, "roomy")
+    assert "roomy" in await database.run(labels)
 
 
 async def test_an_owner_killed_in_mid_write_leaves_a_sound_file_that_a_new_owner_can_take(

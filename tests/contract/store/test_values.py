@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from attune.kernel.errors import NotFound, StepMisuse
+from attune.kernel.errors import InvalidInput, NotFound, StepMisuse
 from attune.store.database import Database, Tx
 from attune.store.values import Json
 from tests.contract.store.world import Content, Label, Parcel, State, add, parcel
@@ -255,6 +255,22 @@ async def test_ids_rise_and_are_not_given_twice_even_after_a_delete_and_a_restar
         await database.close()
     assert first == sorted(set(first))
     assert second[0] > first[-1]
+
+
+@pytest.mark.parametrize("column", ["id", "inside"])
+async def test_a_value_that_the_database_cannot_hold_is_invalid_input(
+    database: Database, column: str
+) -> None:
+    async def by_parameter(tx: Tx) -> None:
+        await tx.execute(f"UPDATE parcel SET {column} = :value", value=2**70)
+
+    async def by_row(tx: Tx) -> None:
+        await tx.insert(parcel, [Parcel(2**70, "x")])
+
+    for step in (by_parameter, by_row):
+        with pytest.raises(InvalidInput, match="cannot hold a value"):
+            await database.run(step)
+    await database.run(add, "after")
 
 
 async def test_text_in_quotes_and_comments_is_not_a_parameter(database: Database) -> None:

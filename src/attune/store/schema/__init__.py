@@ -4,6 +4,31 @@ Ids come from `Tx.next_ids`. On PostgreSQL the tables live in the schema `attune
 """
 
 from attune.store.schema.base import SCHEMA, Id, JsonText, Moment, metadata
+from attune.store.schema.catalog import (
+    action,
+    action_definition,
+    identity,
+    pack,
+    permission_set,
+    rule,
+    runtime,
+    trigger,
+)
 from attune.store.schema.messages import dead_letter
 
-__all__ = ["SCHEMA", "Id", "JsonText", "Moment", "dead_letter", "metadata"]
+__all__ = [
+    "SCHEMA",
+    "Id",
+    "JsonText",
+    "Moment",
+    "action",
+    "action_definition",
+    "dead_letter",
+    "identity",
+    "metadata",
+    "pack",
+    "permission_set",
+    "rule",
+    "runtime",
+    "trigger",
+]

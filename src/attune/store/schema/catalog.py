@@ -1,0 +1,155 @@
+"""What users define: packs and what is in them, and who the users are. Columns have the API's field names.
+
+A ref is the key that people use; an id is the key that rows use. A rule keeps the refs of its trigger and
+action when their ids go null, so that it can be joined again when they come back. `declared` is what the
+pack's file said, beside the column that a user may have changed since (`enabled`, `config`, `grants`).
+"""
+
+import sqlalchemy as sa
+
+from attune.store.schema.base import Id, JsonText, table
+
+identity = table(
+    "identity",
+    sa.Column("login", sa.Text, nullable=False, unique=True),
+    sa.Column("display_name", sa.Text),
+    sa.Column("password_hash", sa.Text),
+    sa.Column("attributes", JsonText, nullable=False),
+    sa.Column("frozen", sa.Boolean, nullable=False),
+)
+
+pack = table(
+    "pack",
+    sa.Column("ref", sa.Text, nullable=False, unique=True),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("description", sa.Text),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("author", sa.Text),
+    sa.Column("email", sa.Text),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("is_standard", sa.Boolean, nullable=False),
+    sa.Column("conf_schema", JsonText, nullable=False),
+    sa.Column("config", JsonText, nullable=False),
+    sa.Column("meta", JsonText, nullable=False),
+    sa.Column("tags", JsonText, nullable=False),
+    sa.Column("runtime_deps", JsonText, nullable=False),
+    sa.Column("dependencies", JsonText, nullable=False),
+    sa.Column("testing", JsonText),
+    # Where its files are, below the root of all packs; null for a pack that was made without files.
+    sa.Column("pack_dir", sa.Text),
+    sa.Column("owner_identity", Id, sa.ForeignKey("identity.id", ondelete="SET NULL")),
+    sa.Column("declared", JsonText),
+)
+
+permission_set = table(
+    "permission_set",
+    sa.Column("ref", sa.Text, nullable=False, unique=True),
+    sa.Column("pack", Id, sa.ForeignKey("pack.id", ondelete="CASCADE")),
+    sa.Column("pack_ref", sa.Text),
+    sa.Column("label", sa.Text),
+    sa.Column("description", sa.Text),
+    sa.Column("grants", JsonText, nullable=False),
+    sa.Column("is_adhoc", sa.Boolean, nullable=False),
+    sa.Column("declared", JsonText),
+)
+
+runtime = table(
+    "runtime",
+    sa.Column("ref", sa.Text, nullable=False, unique=True),
+    sa.Column("pack", Id, sa.ForeignKey("pack.id", ondelete="CASCADE")),
+    sa.Column("pack_ref", sa.Text),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("aliases", JsonText, nullable=False),
+    sa.Column("description", sa.Text),
+    sa.Column("distributions", JsonText, nullable=False),
+    sa.Column("installation", JsonText),
+    sa.Column("execution_config", JsonText, nullable=False),
+    sa.Column("is_adhoc", sa.Boolean, nullable=False),
+)
+
+trigger = table(
+    "trigger",
+    sa.Column("ref", sa.Text, nullable=False, unique=True),
+    sa.Column("pack", Id, sa.ForeignKey("pack.id", ondelete="CASCADE")),
+    sa.Column("pack_ref", sa.Text),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("description", sa.Text),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("type", sa.Text),
+    sa.Column("param_schema", JsonText),
+    sa.Column("out_schema", JsonText),
+    sa.Column("tags", JsonText, nullable=False),
+    sa.Column("webhook_enabled", sa.Boolean, nullable=False),
+    sa.Column("webhook_key", sa.Text, unique=True),
+    sa.Column("webhook_config", JsonText),
+    sa.Column("is_adhoc", sa.Boolean, nullable=False),
+    sa.Column("declared", JsonText),
+)
+
+action = table(
+    "action",
+    sa.Column("ref", sa.Text, nullable=False, unique=True),
+    sa.Column("pack", Id, sa.ForeignKey("pack.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("pack_ref", sa.Text, nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("description", sa.Text),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("entrypoint", sa.Text, nullable=False),
+    sa.Column("runtime", Id, sa.ForeignKey("runtime.id", ondelete="SET NULL")),
+    sa.Column("runtime_ref", sa.Text),
+    sa.Column("runtime_version_constraint", sa.Text),
+    sa.Column("required_worker_runtimes", JsonText, nullable=False),
+    sa.Column("param_schema", JsonText),
+    sa.Column("out_schema", JsonText),
+    sa.Column("parameter_delivery", sa.Text, nullable=False),
+    sa.Column("parameter_format", sa.Text, nullable=False),
+    sa.Column("output_format", sa.Text, nullable=False),
+    sa.Column("timeout_seconds", sa.Integer),
+    sa.Column("max_retries", sa.Integer, nullable=False),
+    sa.Column("on_worker_lost", sa.Text, nullable=False),
+    sa.Column("worker_selector", JsonText, nullable=False),
+    sa.Column("worker_tolerations", JsonText, nullable=False),
+    sa.Column("worker_affinity", JsonText, nullable=False),
+    sa.Column("default_execution_permission_set_refs", JsonText, nullable=False),
+    sa.Column("accesses_mcp", sa.Boolean, nullable=False),
+    sa.Column("workflow_def", Id),
+    sa.Column("tags", JsonText, nullable=False),
+    sa.Column("is_adhoc", sa.Boolean, nullable=False),
+    sa.Column("declared", JsonText),
+)
+
+# What an execution runs, found by the digest of its content: it outlives the action and its pack's updates.
+action_definition = table(
+    "action_definition",
+    sa.Column("digest", sa.Text, nullable=False, unique=True),
+    sa.Column("action_ref", sa.Text, nullable=False),
+    sa.Column("definition", JsonText, nullable=False),
+)
+
+rule = table(
+    "rule",
+    sa.Column("ref", sa.Text, nullable=False, unique=True),
+    sa.Column("pack", Id, sa.ForeignKey("pack.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("pack_ref", sa.Text, nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("description", sa.Text),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("trigger", Id, sa.ForeignKey("trigger.id", ondelete="SET NULL")),
+    sa.Column("trigger_ref", sa.Text, nullable=False),
+    sa.Column("trigger_params", JsonText, nullable=False),
+    sa.Column("conditions", JsonText, nullable=False),
+    sa.Column("action", Id, sa.ForeignKey("action.id", ondelete="SET NULL")),
+    sa.Column("action_ref", sa.Text, nullable=False),
+    sa.Column("action_params", JsonText, nullable=False),
+    sa.Column("strict", sa.Boolean, nullable=False),
+    sa.Column("permission_set_refs", JsonText),
+    sa.Column("owner_identity", Id, sa.ForeignKey("identity.id", ondelete="SET NULL")),
+    sa.Column("is_adhoc", sa.Boolean, nullable=False),
+    sa.Column("declared", JsonText),
+)
+sa.Index(
+    "ix_rule_enabled_trigger",
+    rule.c.trigger,
+    postgresql_where=rule.c.enabled,
+    sqlite_where=rule.c.enabled,
+)
