@@ -9,13 +9,17 @@ from pathlib import Path
 
 import uvloop
 
-from bench import bus, store
+from bench import bus, expressions, store
 from bench.measure import Case, Result, measure
 from bench.report import as_json, as_text
 
 Suite = Callable[[bool], AbstractAsyncContextManager[list[Case]]]
 
-SUITES: dict[str, Suite] = {"store": store.cases, "bus": bus.cases}
+SUITES: dict[str, Suite] = {
+    "store": store.cases,
+    "bus": bus.cases,
+    "expressions": expressions.cases,
+}
 
 
 def main() -> None:
