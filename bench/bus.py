@@ -109,12 +109,15 @@ def _consuming(
         done = _Countdown(count)
 
         async def take(delivery: DeliveredMessage) -> None:
+            if done.over:
+                return
             decode(delivery.body)
             await channel.basic_ack(delivery.delivery_tag or 0, wait=False)
             done.one()
 
-        await channel.basic_consume(BARE_QUEUE, take)
+        consuming = await channel.basic_consume(BARE_QUEUE, take)
         await done.wait()
+        await channel.basic_cancel(consuming.consumer_tag or "")
         await channel.close()
         return count
 
@@ -146,6 +149,10 @@ class _Countdown:
     def __init__(self, count: int) -> None:
         self._left = count
         self._over = asyncio.Event()
+
+    @property
+    def over(self) -> bool:
+        return self._over.is_set()
 
     def one(self) -> None:
         self._left -= 1

@@ -45,17 +45,24 @@ class Binding(msgspec.Struct, frozen=True):
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
     """A durable queue, or an exclusive one: that belongs to one process and goes with its connection.
 
+    It takes what the exchanges of `takes` route to it, and always what is sent to it by its own name: the way of
+    orders, and the way back of what was delayed.
+
     A message that expires or is rejected goes to the exchange `dead_letters_to`, under `dead_letter_key`
     or else under the key it came with, and so ends in `dead_letter_queue`.
     """
 
     name: str
-    bindings: tuple[Binding, ...] = ()
+    takes: tuple[Binding, ...] = ()
     ttl_seconds: float | None = None
     dead_letters_to: str | None = None
     dead_letter_key: str | None = None
     dead_letter_queue: str | None = None
     exclusive: bool = False
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        return (*self.takes, Binding(BY_NAME, self.name))
 
     @property
     def burial(self) -> Route:
@@ -125,7 +132,7 @@ def standard_topology(
             *(Exchange(rung.name, ExchangeKind.FANOUT) for rung in rungs),
         ),
         queues=(
-            _kept(Queue(name=UNROUTED, bindings=(Binding(UNROUTED, ""),))),
+            Queue(name=UNROUTED, takes=(Binding(UNROUTED, ""),)),
             *(_dead_letter_queue(stage, executions) for stage in stages),
             _worker_dead_letters(executions),
             _broadcast_dead_letters(executions),
@@ -153,13 +160,11 @@ def worker_queue(
 ) -> Queue:
     """One worker's queue. Its arguments on RabbitMQ are the time to live and the exchange, no others:
     any client that declares it by the specification then agrees with us."""
-    return _kept(
-        Queue(
-            name=worker_queue_name(worker_id),
-            ttl_seconds=ttl_seconds,
-            dead_letters_to=dead_letter_exchange(executions),
-            dead_letter_queue=WORKER_DEAD_LETTERS,
-        )
+    return Queue(
+        name=worker_queue_name(worker_id),
+        ttl_seconds=ttl_seconds,
+        dead_letters_to=dead_letter_exchange(executions),
+        dead_letter_queue=WORKER_DEAD_LETTERS,
     )
 
 
@@ -167,14 +172,12 @@ def broadcast_queue(
     process: str, *message_types: MessageType, executions: str = EXECUTIONS
 ) -> Queue:
     """What this one process wants to hear. `process` must be unique: two of a name would share the news."""
-    return _kept(
-        Queue(
-            name=f"{BROADCASTS}.{process}",
-            bindings=_bindings(message_types, executions),
-            dead_letters_to=dead_letter_exchange(executions),
-            dead_letter_queue=BROADCAST_DEAD_LETTERS,
-            exclusive=True,
-        )
+    return Queue(
+        name=f"{BROADCASTS}.{process}",
+        takes=_bindings(message_types, executions),
+        dead_letters_to=dead_letter_exchange(executions),
+        dead_letter_queue=BROADCAST_DEAD_LETTERS,
+        exclusive=True,
     )
 
 
@@ -188,46 +191,36 @@ def _worker_dead_letters(executions: str) -> Queue:
     )
     exchange = dead_letter_exchange(executions)
     bindings = tuple(Binding(exchange, key) for key in keys)
-    return _kept(Queue(name=WORKER_DEAD_LETTERS, bindings=bindings))
+    return Queue(name=WORKER_DEAD_LETTERS, takes=bindings)
 
 
 def _broadcast_dead_letters(executions: str) -> Queue:
     binding = Binding(dead_letter_exchange(executions), f"{BROADCASTS}.#")
-    return _kept(Queue(name=BROADCAST_DEAD_LETTERS, bindings=(binding,)))
+    return Queue(name=BROADCAST_DEAD_LETTERS, takes=(binding,))
 
 
 def _stage_queue(stage: StageQueue, executions: str, message_ttl: float) -> Queue:
-    return _kept(
-        Queue(
-            name=stage.value,
-            bindings=_bindings((_STAGE_TYPES[stage],), executions),
-            ttl_seconds=message_ttl,
-            dead_letters_to=dead_letter_exchange(executions),
-            dead_letter_key=stage.value,
-            dead_letter_queue=f"{stage.value}.dlq",
-        )
+    return Queue(
+        name=stage.value,
+        takes=_bindings((_STAGE_TYPES[stage],), executions),
+        ttl_seconds=message_ttl,
+        dead_letters_to=dead_letter_exchange(executions),
+        dead_letter_key=stage.value,
+        dead_letter_queue=f"{stage.value}.dlq",
     )
 
 
 def _dead_letter_queue(stage: Queue, executions: str) -> Queue:
     binding = Binding(dead_letter_exchange(executions), stage.name)
-    return _kept(Queue(name=f"{stage.name}.dlq", bindings=(binding,)))
+    return Queue(name=f"{stage.name}.dlq", takes=(binding,))
 
 
 def _delay_queue(delay: float) -> Queue:
     name = retry_exchange(delay)
-    return Queue(
-        name=name, bindings=(Binding(name, ""),), ttl_seconds=delay, dead_letters_to=BY_NAME
-    )
+    return Queue(name=name, takes=(Binding(name, ""),), ttl_seconds=delay, dead_letters_to=BY_NAME)
 
 
 def _bindings(message_types: Iterable[MessageType], executions: str) -> tuple[Binding, ...]:
     """From the routes that publishing uses, so that the two cannot differ."""
     routes = [route for kind in message_types if (route := route_of(kind, executions))]
     return tuple(Binding(route.exchange, route.routing_key) for route in routes)
-
-
-def _kept(queue: Queue) -> Queue:
-    """Bound under its own name too: the way of orders, and the way back of what was delayed."""
-    by_name = Binding(BY_NAME, queue.name)
-    return msgspec.structs.replace(queue, bindings=(*queue.bindings, by_name))

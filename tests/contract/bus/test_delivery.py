@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from attune.bus.topology import UNROUTED, StageQueue, worker_queue
+from attune.bus.topology import UNROUTED, Queue, StageQueue, worker_queue
 from attune.kernel.envelope import encode
 from attune.kernel.errors import InvalidInput, NotFound
 from attune.kernel.ids import EnforcementId, WorkerId
@@ -112,6 +112,16 @@ async def test_an_order_reaches_the_queue_of_its_worker_alone(bus_world: World) 
     await bus.publish(hand_off(WorkerId(2)), to=worker_queue(WorkerId(2)).name)
     await bus_world.until(lambda: second.has(1), "the worker has its order")
     assert first.envelopes == []
+
+
+async def test_any_declared_queue_takes_what_is_sent_to_its_name(bus_world: World) -> None:
+    bus = await bus_world.make_bus()
+    inbox = Inbox()
+    await bus.declare(Queue(name="mine"))
+    await bus.consume("mine", inbox)
+    await bus.publish(enforcement(3), to="mine")
+    await bus_world.until(lambda: inbox.has(1), "the message arrives")
+    assert inbox.numbers == [3]
 
 
 async def test_an_order_without_a_queue_is_refused(bus_world: World) -> None:
