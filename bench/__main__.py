@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from bench import bus, expressions, store
+from bench import bus, expressions, store, worker
 from bench.measure import Case, Result, measure
 from bench.report import as_json, as_text
 
@@ -19,6 +19,7 @@ SUITES: dict[str, Suite] = {
     "store": store.cases,
     "bus": bus.cases,
     "expressions": expressions.cases,
+    "worker": worker.cases,
 }
 
 

@@ -1,0 +1,1 @@
+"""Runs one action to its end: parameters in, a bounded result out, and no process left behind."""

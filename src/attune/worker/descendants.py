@@ -1,0 +1,203 @@
+"""Every process that a run brings about, wherever it hides, and how all of them end.
+
+A run's first process leads a session of its own. What it starts may leave that session or lose its parent;
+as this process is a "child subreaper", such an orphan becomes our child instead of init's. So the processes
+of a run are the tree below its first one, and the orphans that have its session or were started with its
+execution id, with the trees below them.
+"""
+
+import asyncio
+import ctypes
+import os
+import signal
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from attune.kernel.clock import Clock
+from attune.kernel.errors import NotConfigured
+from attune.worker.pidfd import Watched
+from attune.worker.proc import Identity, Process, children, has_variable, look
+
+_PR_SET_CHILD_SUBREAPER: Final = 36
+# Whoever in this process started a child waits for it at once; a body that lies longer is nobody's.
+_UNCLAIMED_SECONDS: Final = 10.0
+
+
+class Lineage:
+    """One run's processes. `mark` is the NAME=value that the first one was started with.
+
+    What was once seen to belong to the run does so for good, also when it loses its parent later.
+    """
+
+    def __init__(self, root: int, mark: bytes) -> None:
+        self.root = root
+        self.mark = mark
+        self.seen: set[Identity] = set()
+        self.sessions = {root}
+
+    def see(self, processes: Collection[Process]) -> None:
+        self.seen = {process.identity for process in processes}
+        self.sessions.update(process.session for process in processes)
+
+    def has(self, orphan: Process) -> bool:
+        """By its session, or by its mark, which one that has ended does not show."""
+        own = orphan.session in self.sessions or orphan.group == self.root
+        return own or has_variable(orphan.pid, self.mark)
+
+
+class Reach(Enum):
+    """A daemon that left the session on purpose outlives a run that ended well; nothing outlives a kill."""
+
+    SESSION = "session"
+    EVERYTHING = "everything"
+
+
+class Descendants:
+    """One for the whole process: it takes in the orphans of all runs."""
+
+    def __init__(self, clock: Clock) -> None:
+        if not Path("/proc/self/task", str(os.getpid()), "children").exists():
+            raise NotConfigured("A worker needs a Linux kernel that lists children in /proc.")
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "cannot become the reaper of orphans")
+        self._clock = clock
+        self._own_session = os.getsid(0)
+        self._roots: set[int] = set()
+        self._bodies: dict[Identity, float] = {}
+
+    def add(self, root: int) -> None:
+        """A first process: whoever started it reaps it, and only after `remove`."""
+        self._roots.add(root)
+
+    def remove(self, root: int) -> None:
+        self._roots.discard(root)
+
+    async def end(
+        self, lineage: Lineage, number: signal.Signals, patience: float, reach: Reach
+    ) -> bool:
+        """Signal each process of the run once, later ones too; whether all are gone within `patience` seconds."""
+        told: dict[Identity, Watched] = {}
+        timer = asyncio.ensure_future(self._clock.sleep(patience))
+        try:
+            while living := self._living(lineage, reach):
+                if timer.done():
+                    return False
+                _tell(living, number, told)
+                if number is signal.SIGKILL:
+                    _kill_group(lineage.root)
+                waits = [told[each.identity].ended for each in living if each.identity in told]
+                if waits:
+                    await asyncio.wait({timer, *waits}, return_when=asyncio.FIRST_COMPLETED)
+            return True
+        finally:
+            timer.cancel()
+            for watched in told.values():
+                watched.close()
+            self._reap(identity.pid for identity in told)
+
+    def kill_now(self, lineage: Lineage) -> None:
+        """For a run that nobody waits for any more. Who has been dealt KILL starts nothing: no news, all are hit."""
+        hit: set[Identity] = set()
+        while news := [
+            process
+            for process in self._living(lineage, Reach.EVERYTHING)
+            if process.identity not in hit
+        ]:
+            for process in news:
+                hit.add(process.identity)
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(process.pid, signal.SIGKILL)
+
+    def sweep(self) -> None:
+        """Reap the orphans that ended by themselves; without it they would pile up as long as we live."""
+        now = self._clock.monotonic()
+        bodies = {
+            process.identity
+            for process in map(look, self._orphans())
+            if process and not process.lives and process.session != self._own_session
+        }
+        self._bodies = {identity: self._bodies.get(identity, now) for identity in bodies}
+        self._reap(
+            identity.pid
+            for identity, since in self._bodies.items()
+            if now - since >= _UNCLAIMED_SECONDS
+        )
+
+    def _living(self, lineage: Lineage, reach: Reach) -> list[Process]:
+        """Orphans are looked for last, until there are no new ones: a parent may end while we look."""
+        found: dict[int, Process] = {}
+        pending = [lineage.root, *(each.pid for each in lineage.seen if _same(each))]
+        while pending:
+            _walk(pending, found)
+            pending = [pid for pid in self._orphans_of(lineage) if pid not in found]
+        lineage.see(found.values())
+        living = [process for process in found.values() if process.lives]
+        if reach is Reach.EVERYTHING:
+            return living
+        return [process for process in living if _in_session(process, lineage.root)]
+
+    def _orphans(self) -> set[int]:
+        return children(os.getpid()) - self._roots
+
+    def _orphans_of(self, lineage: Lineage) -> list[int]:
+        """The living ones; bodies are reaped on the way."""
+        found = []
+        for process in filter(None, map(look, self._orphans())):
+            if not lineage.has(process):
+                continue
+            if process.lives:
+                found.append(process.pid)
+            else:
+                self._reap([process.pid])
+        return found
+
+    def _reap(self, pids: Iterable[int]) -> None:
+        for pid in pids:
+            if pid not in self._roots:
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+
+def _walk(pending: list[int], found: dict[int, Process]) -> None:
+    """Add these processes and the trees below them to what was found."""
+    while pending:
+        process = look(pending.pop())
+        if process and process.pid not in found:
+            found[process.pid] = process
+            pending.extend(children(process.pid))
+
+
+def _same(identity: Identity) -> bool:
+    process = look(identity.pid)
+    return process is not None and process.identity == identity
+
+
+def _in_session(process: Process, root: int) -> bool:
+    return root in (process.session, process.group)
+
+
+def _kill_group(root: int) -> None:
+    """Also what no look has shown: a process whose first thread has ended counts as dead in /proc."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(root, signal.SIGKILL)
+
+
+def _tell(living: Iterable[Process], number: signal.Signals, told: dict[Identity, Watched]) -> None:
+    for process in living:
+        if process.identity in told:
+            continue
+        try:
+            watched = Watched(process.pid)
+        except ProcessLookupError:
+            continue
+        if not _same(process.identity):
+            watched.close()
+            continue
+        told[process.identity] = watched
+        watched.signal(number)
+        if process.stopped:
+            watched.signal(signal.SIGCONT)

@@ -1,0 +1,57 @@
+"""Finds the file and the interpreter of an action; nothing outside the pack's folder is ever run."""
+
+import shutil
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from attune.worker.errors import CannotRun
+from attune.worker.model import Action, Runtime
+
+# Unbuffered, so that output is live and that of a process that is killed is not lost.
+_USUAL: Final = MappingProxyType(
+    {
+        Runtime.SHELL: ("bash",),
+        Runtime.PYTHON: ("python3", "-u"),
+        Runtime.NODE: ("node",),
+    }
+)
+
+
+def entry_file(action: Action) -> Path:
+    """The entrypoint under the pack's `actions/`, else under its root, with links resolved."""
+    if action.pack_dir is None or not action.pack_dir.is_dir():
+        raise CannotRun(f"The pack {action.pack_ref} has no folder on this worker.")
+    pack = action.pack_dir.resolve()
+    found = [_inside(pack, folder / action.entrypoint) for folder in (pack / "actions", pack)]
+    for file in found:
+        if file.is_file():
+            return file
+    raise CannotRun(
+        f"The entrypoint {action.entrypoint!r} of {action.ref} names no file of the pack {action.pack_ref}."
+    )
+
+
+def _inside(pack: Path, file: Path) -> Path:
+    try:
+        resolved = file.resolve()
+    except (OSError, ValueError, RuntimeError):
+        raise CannotRun("The entrypoint is not the name of a file.") from None
+    if not resolved.is_relative_to(pack):
+        raise CannotRun("The entrypoint leads out of the pack's folder.")
+    return resolved
+
+
+def interpreter(action: Action, path: str) -> tuple[str, ...]:
+    """The start of the command line, its program looked up in the child's own PATH."""
+    words = action.interpreter or _USUAL.get(action.runtime, ())
+    if not words:
+        raise CannotRun(f"Nothing is known to interpret {action.runtime} actions.")
+    return (program(words[0], path), *words[1:])
+
+
+def program(name: str, path: str) -> str:
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise CannotRun(f"The interpreter {name!r} is not installed on this worker.")
+    return found

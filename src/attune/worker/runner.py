@@ -1,0 +1,112 @@
+"""Runs an action to its end, whatever it does: every way it can go ends in an outcome."""
+
+import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+import structlog
+
+from attune.kernel.clock import Clock
+from attune.kernel.statuses import ExecutionStatus
+from attune.worker import decide
+from attune.worker.errors import CannotRun
+from attune.worker.http_request import http_request
+from attune.worker.limits import until_ended
+from attune.worker.model import (
+    Finish,
+    Outcome,
+    Result,
+    Run,
+    RunnerSettings,
+    Runtime,
+    Stream,
+)
+from attune.worker.native import CORE, Native, Surroundings
+from attune.worker.output import OnOutput, Output, unheard
+from attune.worker.processes import Processes
+
+NATIVES: Final[Mapping[str, Native]] = MappingProxyType({**CORE, "core.http_request": http_request})
+
+_DEFAULTS: Final = RunnerSettings()
+
+_log = structlog.get_logger()
+
+
+class Runner:
+    """One for a worker; it runs any number of actions at once. `environment` is the worker's own."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        environment: Mapping[str, str],
+        natives: Mapping[str, Native] = NATIVES,
+        settings: RunnerSettings = _DEFAULTS,
+    ) -> None:
+        self._clock = clock
+        self._natives = natives
+        self._settings = settings
+        self._processes = Processes(clock=clock, inherited=environment, grace=settings.grace)
+
+    async def run(
+        self, run: Run, *, cancel: asyncio.Event, on_output: OnOutput = unheard
+    ) -> Outcome:
+        """Never raise for anything the action does. `on_output` must not block: it queues, or it drops."""
+        if cancel.is_set():
+            return _never_started()
+        started_at, began = self._clock.now(), self._clock.monotonic()
+        stdout, stderr = (Output(stream, on_output, self._settings.kept_bytes) for stream in Stream)
+        finish = await self._finish(run, stdout, stderr, cancel)
+        result = Result(
+            exit_code=finish.exit_code,
+            duration_ms=round((self._clock.monotonic() - began) * 1000),
+            succeeded=finish.status is ExecutionStatus.COMPLETED,
+            stdout=stdout.text(),
+            stderr=stderr.text(),
+            data=finish.data,
+            error=msgspec.UNSET if finish.error is None else finish.error,
+        )
+        return Outcome(status=finish.status, result=result, started_at=started_at)
+
+    async def _finish(
+        self, run: Run, stdout: Output, stderr: Output, cancel: asyncio.Event
+    ) -> Finish:
+        try:
+            if run.action.runtime is Runtime.NATIVE:
+                return await self._run_native(run, stdout, cancel)
+            return await self._processes.run(run, stdout=stdout, stderr=stderr, cancel=cancel)
+        except CannotRun as error:
+            return decide.failed(error.message)
+        except Exception as error:  # noqa: BLE001 - the edge: an execution must end even by a fault of ours
+            _log.exception("An action could not be run.", execution_id=run.execution_id)
+            return decide.failed(f"Attune failed to run the action ({type(error).__name__}).")
+
+    async def _run_native(self, run: Run, stdout: Output, cancel: asyncio.Event) -> Finish:
+        native = self._natives.get(run.action.ref)
+        if native is None:
+            raise CannotRun(f"There is no native action {run.action.ref}.")
+        around = Surroundings(lambda text: stdout.feed(text.encode()), self._clock)
+        timeout = run.action.timeout_seconds
+        work = asyncio.ensure_future(native(run.parameters, around))
+        try:
+            stop = await until_ended(work, cancel=cancel, clock=self._clock, timeout=timeout)
+        finally:
+            if work.cancel():
+                await asyncio.wait({work})
+            stdout.close()
+        if stop:
+            return decide.stopped(stop, timeout)
+        end = work.result()
+        return decide.ended(end.exit_code, end.data, end.error or "")
+
+
+def _never_started() -> Outcome:
+    result = Result(
+        exit_code=None,
+        duration_ms=0,
+        succeeded=False,
+        error="The action was cancelled before it started.",
+    )
+    return Outcome(status=ExecutionStatus.CANCELLED, result=result, started_at=None)
