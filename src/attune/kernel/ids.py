@@ -8,8 +8,13 @@ import secrets
 from typing import NewType
 from uuid import UUID
 
+IdentityId = NewType("IdentityId", int)
+PermissionSetId = NewType("PermissionSetId", int)
+PermissionAssignmentId = NewType("PermissionAssignmentId", int)
 PackId = NewType("PackId", int)
+RuntimeId = NewType("RuntimeId", int)
 ActionId = NewType("ActionId", int)
+ActionDefinitionId = NewType("ActionDefinitionId", int)
 TriggerId = NewType("TriggerId", int)
 RuleId = NewType("RuleId", int)
 EventId = NewType("EventId", int)

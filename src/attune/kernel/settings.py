@@ -45,13 +45,16 @@ class DatabaseSettings(Section):
     command_timeout: Seconds = 60
 
 
+Secret = Annotated[SecretStr, Field(min_length=1)]
+
+
 class SecuritySettings(Section):
-    jwt_secret: SecretStr | None = None
-    encryption_key: SecretStr | None = None
+    jwt_secret: Secret | None = None
+    encryption_key: Secret | None = None
     allow_registration: bool | None = None
     default_permission_sets: list[str] = []
     admin_login: str | None = None
-    admin_password: SecretStr | None = None
+    admin_password: Secret | None = None
 
 
 class MessageQueueSettings(Section):

@@ -133,6 +133,11 @@ def test_secrets_do_not_show() -> None:
     assert "sesame" not in str(refusal.value)
 
 
+def test_an_empty_secret_is_no_secret() -> None:
+    with pytest.raises(InvalidSettings, match=r"security\.jwt_secret: .*at least 1"):
+        load_settings({"ATTUNE__SECURITY__JWT_SECRET": ""})
+
+
 def test_the_known_variables_are_those_that_are_read() -> None:
     assert "ATTUNE__EXECUTOR__QUEUE__MAX_QUEUE_LENGTH" in known_variables()
     assert "ATTUNE__DATABASE__URL" in known_variables()

@@ -1,0 +1,1 @@
+"""Brings the database to what a pack's files say, in one transaction."""

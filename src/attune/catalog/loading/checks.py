@@ -1,0 +1,48 @@
+"""What can only be judged beside the rest of the catalog: refs into other packs, and parameters of rules."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from attune.catalog.refs import unknown_ref
+from attune.catalog.schemas import compile_schema
+from attune.catalog.sources.faults import Findings
+from attune.catalog.sources.model import PackSource, RuleSource
+from attune.kernel.errors import InvalidInput
+
+Schemas = Mapping[str, dict[str, Any] | None]
+
+
+def check_links(
+    pack: PackSource,
+    runtimes: Collection[str],
+    triggers: Collection[str],
+    actions: Collection[str],
+) -> None:
+    """`InvalidInput` names every ref that nothing would have once the pack is loaded."""
+    findings = Findings()
+    for action in pack.actions:
+        if action.runtime_ref is not None and action.runtime_ref not in runtimes:
+            text = unknown_ref(action.runtime_ref, runtimes, "runtime")
+            findings.fault(action.file, "runner_type", text)
+    for rule in pack.rules:
+        if rule.trigger_ref not in triggers:
+            text = unknown_ref(rule.trigger_ref, triggers, "trigger")
+            findings.fault(rule.file, "trigger_ref", text)
+        if rule.action_ref not in actions:
+            findings.fault(rule.file, "action_ref", unknown_ref(rule.action_ref, actions, "action"))
+    findings.refuse_faults()
+
+
+def parameter_warnings(
+    rules: Collection[RuleSource], triggers: Schemas, actions: Schemas
+) -> Iterator[str]:
+    """Only warnings: the schema may be another pack's, which can change at any time."""
+    for rule in rules:
+        for field, parameters, schema in (
+            ("trigger_params", rule.trigger_params, triggers.get(rule.trigger_ref)),
+            ("action_params", rule.action_params, actions.get(rule.action_ref)),
+        ):
+            try:
+                compile_schema(schema).check(parameters, templates=True, field=field)
+            except InvalidInput as error:
+                yield f"{rule.file}: {error.message}"
