@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 COMMAND = Path(sys.executable).with_name("attune")
 
 
@@ -82,7 +82,10 @@ class AttuneProcess:
 
     def wait(self) -> int:
         """The exit code."""
-        code = self._process.wait(timeout=PATIENCE)
+        try:
+            code = self._process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("attune did not end:\n" + "\n".join(self.log)) from None
         for thread in self._threads:
             thread.join()
         return code

@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import aiormq
 import asyncpg
@@ -21,8 +22,9 @@ Variables = dict[str, str]
 
 
 @pytest.fixture
-def production(postgresql_url: str, rabbitmq_url: str) -> Variables:
+def production(postgresql_url: str, rabbitmq_url: str, tmp_path: Path) -> Variables:
     return {
+        "ATTUNE__DATA_DIR": str(tmp_path),
         "ATTUNE__DATABASE__URL": postgresql_url,
         "ATTUNE__MESSAGE_QUEUE__URL": rabbitmq_url,
         "ATTUNE__SECURITY__JWT_SECRET": "a-secret-of-the-tests",

@@ -5,7 +5,6 @@ from typing import Final
 
 import structlog
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
@@ -38,13 +37,7 @@ def install_error_handlers(app: FastAPI) -> None:
         status = status_of(error)
         if status == 500:
             _log.error("A request failed.", code=error.code, error=error.message)
-        return _answer(status, error.message, error.code, error.fields)
-
-    @app.exception_handler(RequestValidationError)
-    async def _(_request: Request, error: RequestValidationError) -> JSONResponse:
-        problems = {".".join(map(str, p["loc"][1:])): p["msg"] for p in error.errors()}
-        named = "; ".join(f"{field}: {text}" for field, text in problems.items())
-        return _answer(422, named, "invalid_input", problems)
+        return _answer(status, error.message, error.code, _details(error))
 
     @app.exception_handler(HTTPException)
     async def _(_request: Request, error: HTTPException) -> JSONResponse:
@@ -53,6 +46,12 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def _(_request: Request, _error: Exception) -> JSONResponse:
         return _answer(500, "Something went wrong here; the log has the details.", "internal")
+
+
+def _details(error: errors.AttuneError) -> Mapping[str, object]:
+    """Its fields; where several fields of the input are at fault, each of them with its rule."""
+    problems = error.fields.get("problems")
+    return problems if isinstance(problems, Mapping) else error.fields
 
 
 def _answer(

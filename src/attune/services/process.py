@@ -114,9 +114,11 @@ class Process:
         try:
             async with asyncio.timeout(self._grace):
                 while self._started:
-                    await self._stop_part(self._started.pop())
+                    await self._stop_part(self._started[-1])
+                    self._started.pop()
         except TimeoutError:
-            _log.error("Did not stop in time.", process=self._name, seconds=self._grace)
+            stuck = self._started[-1].name
+            _log.error("Did not stop in time.", process=self._name, part=stuck, seconds=self._grace)
             return False
         _log.info("Stopped.", process=self._name)
         return True

@@ -15,11 +15,15 @@ from attune.api.health import Health
 from attune.bus.opening import bus_from
 from attune.bus.port import Bus
 from attune.dead_letters.keeper import DeadLetterKeeper
+from attune.identities.accounts import Accounts
+from attune.identities.administrator import FirstAdministrator
+from attune.identities.opening import accounts_from
 from attune.kernel.clock import Clock, SystemClock
 from attune.kernel.errors import InvalidSettings
 from attune.kernel.ids import Ids
 from attune.kernel.settings import Settings
 from attune.services.connections import BusPart, DatabasePart
+from attune.services.core_pack import CorePack
 from attune.services.http import HttpServer
 from attune.services.part import Part
 from attune.services.process import Process
@@ -45,6 +49,7 @@ class Base:
     clock: Clock
     database: Database
     bus: Bus
+    accounts: Accounts
 
     def parts(self) -> list[Part]:
         url = self.settings.database_url
@@ -59,7 +64,7 @@ def everything(settings: Settings, ready: Callable[[str], None]) -> Process:
     """All roles in one process; `ready` gets the address when it can be used."""
     base = _base(settings)
     server = _http_server(base)
-    parts = [*base.parts(), *_executor_parts(base), server]
+    parts = [*base.parts(), *_executor_parts(base), *_founding_parts(base), server]
     return _process("attune", base, parts, lambda: ready(server.address))
 
 
@@ -68,7 +73,7 @@ def role(role: Role, settings: Settings) -> Process:
     base = _base(settings)
     match role:
         case Role.API:
-            parts: list[Part] = [_http_server(base)]
+            parts: list[Part] = [*_founding_parts(base), _http_server(base)]
         case Role.EXECUTOR:
             parts = _executor_parts(base)
         case Role.WORKER | Role.SENSOR:
@@ -86,17 +91,28 @@ def _process(
 def _base(settings: Settings) -> Base:
     clock = SystemClock()
     source = random.SystemRandom()
-    settings = with_secrets(settings, Ids(source))
+    ids = Ids(source)
+    settings = with_secrets(settings, ids)
+    database = database_from(settings, clock, source)
     return Base(
         settings=settings,
         clock=clock,
-        database=database_from(settings, clock, source),
+        database=database,
         bus=bus_from(settings.message_queue, clock, source),
+        accounts=accounts_from(settings, database, clock, ids),
     )
 
 
+def _founding_parts(base: Base) -> list[Part]:
+    """In this order, and before anyone can register: the administrator holds a permission set of the core pack."""
+    return [
+        CorePack(base.settings, base.database, base.clock),
+        FirstAdministrator(base.accounts, base.settings.security),
+    ]
+
+
 def _http_server(base: Base) -> HttpServer:
-    app = create_app(Health(base.database, base.bus))
+    app = create_app(Health(base.database, base.bus), base.accounts)
     return HttpServer(app, base.settings.server.host, base.settings.server.port)
 
 

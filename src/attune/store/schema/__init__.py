@@ -14,6 +14,7 @@ from attune.store.schema.catalog import (
     runtime,
     trigger,
 )
+from attune.store.schema.identities import first_administrator, permission_assignment
 from attune.store.schema.messages import dead_letter
 
 __all__ = [
@@ -24,9 +25,11 @@ __all__ = [
     "action",
     "action_definition",
     "dead_letter",
+    "first_administrator",
     "identity",
     "metadata",
     "pack",
+    "permission_assignment",
     "permission_set",
     "rule",
     "runtime",
