@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from attune.expressions.budget import Budget
+from attune.expressions.language import compile_expression
 from attune.kernel.configuration import known_variables
 from attune.kernel.settings import Settings
 
@@ -49,3 +52,15 @@ def test_every_guarantee_names_a_test_that_exists() -> None:
     for name, place in named:
         source = (guarantees.parent / place).read_text()
         assert f"def {name}(" in source, f"{name} is not in {place}"
+
+
+EXPRESSIONS = ROOT / "docs/reference/expressions.md"
+EXAMPLE = re.compile(r"^\| `(.+?)` \| `(.+?)` \|$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("source", "shown"), EXAMPLE.findall(EXPRESSIONS.read_text()))
+def test_every_example_of_an_expression_is_true(source: str, shown: str) -> None:
+    payload = {"severity": "high", "count": 3, "tags": ["a", "b"], "zero": 0}
+    value = compile_expression(source).evaluate({"event": {"payload": payload}}, Budget())
+    expected = msgspec.json.decode(shown)
+    assert (value, type(value)) == (expected, type(expected))
