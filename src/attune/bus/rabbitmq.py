@@ -24,6 +24,8 @@ from attune.kernel.errors import AttuneError, BusUnavailable, NotFound
 
 T = TypeVar("T")
 
+_INSISTENCE = 1.0
+
 
 class RabbitBus:
     """A client of RabbitMQ that mends itself: publishers, consumers and queues survive any break."""
@@ -53,6 +55,7 @@ class RabbitBus:
         self._queues = {queue.name: queue for queue in topology.queues}
         self._consumers: dict[AmqpConsumer, None] = {}
         self._session: Session | None = None
+        self._under_construction: Session | None = None
         self._changed = asyncio.Event()
         self._outbox = Outbox(clock, publish_timeout)
         self._trouble: AttuneError = BusUnavailable("The bus was not started.")
@@ -135,6 +138,7 @@ class RabbitBus:
 
     async def _build(self, session: Session) -> None:
         """Everything a session needs. Messages flow only when every queue is there to take them."""
+        self._under_construction = session
         await session.declare_all(self._topology.exchanges, tuple(self._queues.values()))
         await session.publish_from(self._outbox)
         attached: set[AmqpConsumer] = set()
@@ -143,11 +147,11 @@ class RabbitBus:
             for consumer in waiting:
                 attached.add(consumer)
                 await session.consume(consumer)
-        self._session = session
+        self._session, self._under_construction = session, None
         self._changed.set()
 
     def _on_trouble(self, error: AttuneError) -> None:
-        self._session = None
+        self._session = self._under_construction = None
         self._trouble = error
         self._outbox.trouble = error.message
         self._changed.set()
@@ -157,10 +161,11 @@ class RabbitBus:
     async def _halt(self) -> None:
         """Leave the broker alone, ready for another start."""
         running, self._running = self._running, None
-        if running is not None:
+        while running is not None and not running.done():
+            # Once may not be enough: the driver takes a cancellation that meets it for a lost connection.
             running.cancel()
-            await asyncio.wait({running})
-        self._session = None
+            await asyncio.wait({running}, timeout=_INSISTENCE)
+        self._session = self._under_construction = None
 
     async def _request(self, ask: Callable[[Session], Awaitable[T]]) -> T:
         """One question to the broker; a break during it is the caller's to retry."""
@@ -206,8 +211,9 @@ class RabbitBus:
 
     def _forget(self, consumer: AmqpConsumer) -> None:
         self._consumers.pop(consumer, None)
-        if self._session is not None:
-            self._session.release(consumer)
+        session = self._session or self._under_construction
+        if session is not None:
+            session.release(consumer)
 
     def _described(self, name: str) -> Queue:
         if name not in self._queues:

@@ -71,6 +71,31 @@ async def test_f31_consumers_come_back_after_the_broker_was_killed(
     await rabbit_world.until(lambda: inbox.has(1), "the message arrives", 60)
 
 
+async def test_a_bus_that_is_closed_while_its_consumers_return_ends_soon(
+    rabbitmq_url: str, proxy_to: Callable[[str], FaultProxy]
+) -> None:
+    """The first consumer that is back gets its letter while the others are still on their way."""
+    proxy = proxy_to(rabbitmq_url)
+    publisher = bus_at(rabbitmq_url)
+    await publisher.start()
+    for delay in (0.0, 0.002, 0.005, 0.01, 0.02, 0.04):
+        bus = bus_at(proxy.url_for(rabbitmq_url))
+        await bus.start()
+        letters = Letters()
+        subscription = await bus.consume_dead_letters(letters)
+        await asyncio.to_thread(proxy.cut)
+        await publisher.publish(enforcement(1), to="nowhere")
+        await asyncio.to_thread(proxy.heal)
+        async with asyncio.timeout(20):
+            while not letters.letters:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(delay)
+        async with asyncio.timeout(15):
+            await subscription.cancel()
+            await bus.close()
+    await publisher.close()
+
+
 async def test_a_network_that_swallows_everything_is_noticed_and_left_behind(
     rabbit_world: RabbitWorld, proxy_to: Callable[[str], FaultProxy]
 ) -> None:

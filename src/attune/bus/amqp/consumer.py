@@ -6,7 +6,7 @@ from aiormq.abc import AbstractConnection, DeliveredMessage
 
 from attune.bus.amqp.channel import LeanChannel, open_channel
 from attune.bus.amqp.delivery import AmqpDelivery, Answers, Send
-from attune.bus.amqp.errors import DRIVER_ERRORS, check_cancelled
+from attune.bus.amqp.farewell import politely
 from attune.bus.runners import Runners
 from attune.bus.topology import Queue
 from attune.kernel.clock import Clock
@@ -81,16 +81,10 @@ class AmqpConsumer:
         self._runners.offer(AmqpDelivery(message, tag, answers, self._send))
 
     async def _stop_deliveries(self, channel: LeanChannel) -> None:
-        try:
-            await channel.basic_cancel(self._tag, timeout=_PATIENCE)
-        except DRIVER_ERRORS as error:
-            check_cancelled(error)  # else the channel is gone, and the deliveries with it
+        await politely(channel.basic_cancel(self._tag), _PATIENCE)
 
     async def _close(self, channel: LeanChannel) -> None:
-        try:
-            await channel.close(timeout=_PATIENCE)
-        except DRIVER_ERRORS as error:
-            check_cancelled(error)  # else it was gone already
+        await politely(channel.close(), _PATIENCE)
 
 
 async def _unused(message: DeliveredMessage) -> None:

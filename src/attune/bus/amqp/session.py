@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
 
 from aiormq.abc import AbstractChannel
 from aiormq.connection import Connection
-from aiormq.exceptions import AMQPError, ChannelNotFoundEntity
+from aiormq.exceptions import ChannelNotFoundEntity
 from pamqp.commands import Basic
 from yarl import URL
 
@@ -14,6 +13,7 @@ from attune.bus.amqp.channel import open_channel
 from attune.bus.amqp.confirms import Confirms
 from attune.bus.amqp.consumer import AmqpConsumer
 from attune.bus.amqp.declare import declare_exchange, declare_queue
+from attune.bus.amqp.farewell import politely
 from attune.bus.amqp.outbox import Outbox
 from attune.bus.topology import Exchange, Queue
 from attune.kernel.errors import BusUnavailable, NotFound
@@ -100,8 +100,7 @@ class Session:
         self._confirms.retire()
         for consumer in self._consumers:
             consumer.detach()
-        with suppress(AMQPError, OSError, TimeoutError):
-            await self._connection.close(timeout=_FAREWELL)
+        await politely(self._connection.close(), _FAREWELL)
 
     async def _passing_channel(self) -> AbstractChannel:
         """For a few requests: an error closes it, which must not count as a loss."""
