@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from attune.kernel.errors import DatabaseUnavailable, StepMisuse
-from attune.store import sqlite
 from attune.store.database import Database, Tx
+from attune.store.sqlite_threads import Job, Writer
 from tests.contract.store.world import SQLiteWorld, add, labels
 
 
@@ -38,14 +38,14 @@ async def test_steps_that_wait_share_a_commit(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = []
-    transact = sqlite._Writer._transact
+    transact = Writer._transact
 
-    def counted(writer: sqlite._Writer, first: sqlite._Job) -> object:
+    def counted(writer: Writer, first: Job) -> object:
         jobs = transact(writer, first)
         sizes.append(len(jobs))
         return jobs
 
-    monkeypatch.setattr(sqlite._Writer, "_transact", counted)
+    monkeypatch.setattr(Writer, "_transact", counted)
     await asyncio.gather(*(database.run(add, f"n{n}") for n in range(200)))
     assert sum(sizes) == 200
     assert len(sizes) < 100
