@@ -4,6 +4,7 @@ It reads the directories of the owner's servers from a pipe. The pipe ends when 
 SIGKILL included; then the servers in the directories still listed are killed and their data is removed.
 """
 
+import atexit
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import IO
 from harness.processes import destroy
 
 ROOT = Path(__file__).resolve().parent.parent
+CLEANING_BOUND = 30.0
 
 
 class Watchdog:
@@ -37,7 +39,7 @@ class Watchdog:
         self._process.stdin.flush()
 
     def _start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "harness.watchdog"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
@@ -45,6 +47,9 @@ class Watchdog:
             start_new_session=True,
             text=True,
         )
+        # An owner that ends in good order ends the pipe itself, and sees the cleaning done.
+        atexit.register(process.communicate, timeout=CLEANING_BOUND)
+        return process
 
 
 def guard(lines: IO[str]) -> None:
