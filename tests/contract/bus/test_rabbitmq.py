@@ -10,6 +10,8 @@ from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
 from pamqp.common import FieldTable
 
+from attune.bus.amqp.consumer import AmqpConsumer
+from attune.bus.amqp.session import Session
 from attune.bus.outcome import Reason
 from attune.bus.port import QueueMismatch
 from attune.bus.rabbitmq import RabbitBus
@@ -94,6 +96,32 @@ async def test_a_bus_that_is_closed_while_its_consumers_return_ends_soon(
             await subscription.cancel()
             await bus.close()
     await publisher.close()
+
+
+async def test_a_consumer_that_leaves_while_a_session_is_built_is_no_loss(
+    rabbitmq_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions: list[Session] = []
+    first_is_back, others_may_come = asyncio.Event(), asyncio.Event()
+    consume = Session.consume
+
+    async def one_by_one(session: Session, consumer: AmqpConsumer) -> None:
+        await consume(session, consumer)
+        sessions.append(session)
+        first_is_back.set()
+        await others_may_come.wait()
+
+    monkeypatch.setattr(Session, "consume", one_by_one)
+    bus = bus_at(rabbitmq_url)
+    leaving = await bus.consume(ENFORCEMENTS, Inbox())
+    await bus.consume(StageQueue.EVENT_CREATED, Inbox())
+    starting = asyncio.create_task(bus.start())
+    await first_is_back.wait()
+    await leaving.cancel()
+    others_may_come.set()
+    await starting
+    assert not sessions[0].lost.done()
+    await bus.close()
 
 
 async def test_a_network_that_swallows_everything_is_noticed_and_left_behind(
