@@ -3,23 +3,62 @@
 from fastapi import FastAPI
 
 from attune import __version__
+from attune.api.action_search import action_search_routes
+from attune.api.actions import action_routes
 from attune.api.auth import auth_routes
 from attune.api.authentication import install_authentication
+from attune.api.body_limit import JSON_BYTES, BodyLimit
+from attune.api.description import TAGS
+from attune.api.docs import docs_routes
 from attune.api.errors import install_error_handlers
-from attune.api.health import Health, health_routes
+from attune.api.health import health_routes
+from attune.api.pack_installs import UPLOAD_BODY_BYTES, UPLOAD_PATH, pack_install_routes
+from attune.api.pack_workflows import pack_workflow_routes
+from attune.api.packs import pack_routes
+from attune.api.parts import ApiParts
+from attune.api.policies import policy_routes
+from attune.api.rule_lists import rule_list_routes
+from attune.api.rules import rule_routes
+from attune.api.runtimes import runtime_routes
+from attune.api.triggers import trigger_routes
 from attune.api.validation import install_validation_answers
-from attune.identities.accounts import Accounts
+from attune.api.webhook_switches import webhook_switch_routes
 
 
-def create_app(health: Health, accounts: Accounts) -> FastAPI:
+def create_app(parts: ApiParts) -> FastAPI:
     app = FastAPI(
         title="Attune",
         version=__version__,
         summary="Event-driven automation with order and limits you can prove",
+        openapi_tags=TAGS,
+        docs_url=None,
+        redoc_url=None,
     )
     install_error_handlers(app)
     install_validation_answers(app)
-    install_authentication(app, accounts)
-    app.include_router(health_routes(health))
-    app.include_router(auth_routes(accounts))
+    install_authentication(app, parts.accounts, parts.grants)
+    app.add_middleware(BodyLimit, limit_of=_limit_of)
+    app.include_router(health_routes(parts.health))
+    app.include_router(auth_routes(parts.accounts))
+    app.include_router(docs_routes())
+    _include_catalog(app, parts)
     return app
+
+
+def _include_catalog(app: FastAPI, parts: ApiParts) -> None:
+    """Of two paths that fit, the first one serves: fixed words come before a ref."""
+    app.include_router(pack_install_routes(parts))
+    app.include_router(pack_routes(parts))
+    app.include_router(pack_workflow_routes(parts))
+    app.include_router(action_search_routes(parts))
+    app.include_router(action_routes(parts))
+    app.include_router(trigger_routes(parts))
+    app.include_router(webhook_switch_routes(parts))
+    app.include_router(rule_list_routes(parts))
+    app.include_router(rule_routes(parts))
+    app.include_router(runtime_routes(parts))
+    app.include_router(policy_routes(parts))
+
+
+def _limit_of(path: str) -> int:
+    return UPLOAD_BODY_BYTES if path == UPLOAD_PATH else JSON_BYTES

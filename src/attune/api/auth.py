@@ -16,14 +16,16 @@ from attune.api.auth_models import (
     UpdateCurrentUserRequest,
     UserInfo,
 )
-from attune.api.authentication import REFUSALS, CallerOf
+from attune.api.authentication import CallerOf
+from attune.api.bodies import router
+from attune.api.description import open_refusals, refusals
 from attune.identities.accounts import Accounts
 from attune.identities.model import Profile, Session
 from attune.kernel.errors import NotConfigured
 
 
 def auth_routes(accounts: Accounts) -> APIRouter:
-    routes = APIRouter(prefix="/auth", tags=["auth"])
+    routes = router("/auth", "auth")
     _add_doors(routes, accounts)
     _add_own_account(routes, accounts)
     return routes
@@ -37,29 +39,45 @@ def _add_doors(routes: APIRouter, accounts: Accounts) -> None:
         is_open = accounts.registration.is_open
         return Answer(data=AuthSettingsResponse(self_registration_enabled=is_open))
 
-    @routes.post("/register", summary="Make an identity of one's own")
+    @routes.post(
+        "/register",
+        summary="Make an identity of one's own",
+        responses=open_refusals(400, 403, 409, 422),
+    )
     async def register(body: RegisterRequest) -> Answer[TokenResponse]:
         return _tokens(await accounts.register(body.login, body.password, body.display_name))
 
-    @routes.post("/login", summary="Get tokens for a login and its password")
+    @routes.post(
+        "/login",
+        summary="Get tokens for a login and its password",
+        responses=open_refusals(400, 401, 422),
+    )
     async def login(body: LoginRequest) -> Answer[TokenResponse]:
         return _tokens(await accounts.login(body.login, body.password))
 
-    @routes.post("/refresh", summary="Get new tokens for a refresh token")
+    @routes.post(
+        "/refresh",
+        summary="Get new tokens for a refresh token",
+        responses=open_refusals(400, 401, 422),
+    )
     async def refresh(body: RefreshTokenRequest) -> Answer[TokenResponse]:
         return _tokens(await accounts.refresh(body.refresh_token.get_secret_value()))
 
-    @routes.post("/ldap/login", summary="Get tokens for a login of an LDAP directory")
+    @routes.post(
+        "/ldap/login",
+        summary="Get tokens for a login of an LDAP directory",
+        responses=open_refusals(400, 422, 501),
+    )
     async def ldap_login(_body: LdapLoginRequest) -> Answer[TokenResponse]:
         raise NotConfigured("Logging in through LDAP is not configured.")
 
 
 def _add_own_account(routes: APIRouter, accounts: Accounts) -> None:
-    @routes.get("/me", summary="One's own account and rights", responses=REFUSALS)
+    @routes.get("/me", summary="One's own account and rights", responses=refusals(404))
     async def me(caller: CallerOf) -> Answer[CurrentUserResponse]:
         return _current(await accounts.profile(caller))
 
-    @routes.put("/me", summary="Change one's own account", responses=REFUSALS)
+    @routes.put("/me", summary="Change one's own account", responses=refusals(403, 404))
     async def update_me(
         caller: CallerOf, body: UpdateCurrentUserRequest | None = None
     ) -> Answer[CurrentUserResponse]:
@@ -67,7 +85,9 @@ def _add_own_account(routes: APIRouter, accounts: Accounts) -> None:
             return _current(await accounts.profile(caller))
         return _current(await accounts.rename(caller, body.display_name))
 
-    @routes.post("/change-password", summary="Change one's own password", responses=REFUSALS)
+    @routes.post(
+        "/change-password", summary="Change one's own password", responses=refusals(403, 404, 409)
+    )
     async def change_password(caller: CallerOf, body: ChangePasswordRequest) -> Answer[Success]:
         await accounts.change_password(caller, body.current_password, body.new_password)
         return Answer(data=Success(message="The password was changed."))

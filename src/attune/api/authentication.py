@@ -1,7 +1,7 @@
-"""Who a request comes from. A route that needs to know takes `CallerOf` as a parameter.
+"""Who a request comes from. A route that needs to know takes `CallerOf` or `RightsOf` as a parameter.
 
     @routes.get("/things")
-    async def things(caller: CallerOf) -> ...
+    async def things(rights: RightsOf) -> ...
 
 Only routes ask, so an unknown path is a 404 with any token and without one.
 """
@@ -12,9 +12,10 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from attune.api.answers import ErrorAnswer
 from attune.identities.accounts import Accounts
+from attune.identities.grant_book import GrantBook
 from attune.identities.model import Caller
+from attune.identities.rights import Rights
 from attune.kernel.errors import Unauthenticated
 
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
@@ -25,14 +26,10 @@ _BEARER: Final = HTTPBearer(
     description="An access token from /auth/login, or the token of an execution, sensor or worker.",
 )
 
-# What the description of a route with `CallerOf` says about its refusals.
-REFUSALS: Final[dict[int | str, dict[str, object]]] = {
-    401: {"model": ErrorAnswer, "description": "No token, or one that is not valid."}
-}
 
-
-def install_authentication(app: FastAPI, accounts: Accounts) -> None:
+def install_authentication(app: FastAPI, accounts: Accounts, grants: GrantBook) -> None:
     app.state.accounts = accounts
+    app.state.grants = grants
 
     @app.exception_handler(Unauthenticated)
     async def _(_request: Request, error: Unauthenticated) -> JSONResponse:
@@ -49,3 +46,10 @@ async def authenticated(
 
 
 CallerOf = Annotated[Caller, Depends(authenticated)]
+
+
+async def rights_of(request: Request, caller: CallerOf) -> Rights:
+    return await cast(GrantBook, request.app.state.grants).rights_of(caller)
+
+
+RightsOf = Annotated[Rights, Depends(rights_of)]

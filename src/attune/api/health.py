@@ -1,6 +1,7 @@
 """Whether this process lives, and whether it can do its work."""
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
@@ -9,6 +10,10 @@ from attune import __version__
 from attune.bus.port import Bus
 from attune.kernel.errors import AttuneError
 from attune.store.database import Database, Tx
+
+_AWAY: Final[dict[int | str, dict[str, Any]]] = {
+    503: {"description": "A server that is needed is away."}
+}
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ def health_routes(health: Health) -> APIRouter:
     async def live() -> dict[str, str]:
         return {"status": "ok"}
 
-    @routes.get("/ready", summary="Database and message broker can be used")
+    @routes.get("/ready", summary="Database and message broker can be used", responses=_AWAY)
     async def ready() -> JSONResponse:
         error = await health.database_error()
         connected = health.bus.connected
@@ -47,7 +52,7 @@ def health_routes(health: Health) -> APIRouter:
         }
         return JSONResponse(body, status_code=200 if body["status"] == "ok" else 503)
 
-    @routes.get("/detailed", summary="What can be used, and the version")
+    @routes.get("/detailed", summary="What can be used, and the version", responses=_AWAY)
     async def detailed() -> JSONResponse:
         error = await health.database_error()
         body = {

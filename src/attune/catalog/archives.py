@@ -42,7 +42,7 @@ def unpack(archive: BinaryIO, folder: Path) -> Path:
         raise refused("", f"the upload is larger than {MAX_UPLOAD_BYTES} bytes")
     archive.seek(0)
     with _broken_is_refused():
-        stream = _BoundedStream(gzip.GzipFile(fileobj=archive))
+        stream = _BoundedStream(gzip.GzipFile(fileobj=archive, mode="rb"))
         members = tarfile.TarFile(fileobj=stream)  # type: ignore[arg-type]  # it needs no more
     with members:
         _write_all(members, folder)

@@ -1,8 +1,9 @@
 """What an execution runs, kept by content: the definition stays while its action and pack move on."""
 
 import hashlib
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +14,7 @@ from attune.kernel.ids import ActionDefinitionId
 from attune.store.database import Tx
 from attune.store.schema import action_definition
 
+_KEPT_AT_MOST: Final = 10_000
 _SURROUNDINGS = """
     SELECT p.version, p.pack_dir, r.execution_config
       FROM pack p LEFT JOIN runtime r ON r.id = :runtime
@@ -54,6 +56,24 @@ async def definition_of(tx: Tx, action: Action, now: datetime) -> ActionDefiniti
         await tx.insert(action_definition, [kept], skip_existing=True)
         found = await tx.one(int, _BY_DIGEST, digest=digest)
     return ActionDefinitionId(found)
+
+
+class Definitions:
+    """The definitions that a process has met. They never change, so what is kept is never stale."""
+
+    def __init__(self) -> None:
+        self._kept: dict[ActionDefinitionId, ActionDefinition] = {}
+
+    async def get(
+        self, tx: Tx, ids: Iterable[ActionDefinitionId]
+    ) -> dict[ActionDefinitionId, ActionDefinition]:
+        if len(self._kept) >= _KEPT_AT_MOST:
+            self._kept = {}
+        found: dict[ActionDefinitionId, ActionDefinition] = {}
+        for each in set(ids):
+            found[each] = self._kept.get(each) or await definition(tx, each)
+        self._kept |= found
+        return found
 
 
 async def definition(tx: Tx, definition_id: ActionDefinitionId) -> ActionDefinition:

@@ -14,6 +14,7 @@ from attune.kernel.ids import (
     IdentityId,
     PackId,
     PermissionSetId,
+    PolicyId,
     RuleId,
     RuntimeId,
     TriggerId,
@@ -141,6 +142,33 @@ class Rule(Row, frozen=True, kw_only=True):
     strict: bool = False
     permission_set_refs: list[str] | None = None
     owner_identity: IdentityId | None = None
+    is_adhoc: bool
+    declared: dict[str, Any] | None = None
+
+
+class Policy(Row, frozen=True, kw_only=True):
+    """`scope_ref` is an action's or a pack's, and null for a policy over everything.
+
+    Only the limit of an action has an effect yet; the other gates are empty in every row.
+    """
+
+    id: PolicyId
+    pack: PackId | None
+    pack_ref: str | None
+    name: str
+    description: str | None = None
+    enabled: bool = True
+    priority: int = 0
+    scope_type: str
+    scope_ref: str | None
+    concurrency_limit: int | None = None
+    concurrency_method: str = "enqueue"
+    concurrency_parameters: list[str] = []
+    rate_limit: dict[str, Any] | None = None
+    quotas: list[dict[str, Any]] = []
+    windows: list[dict[str, Any]] = []
+    blackouts: list[dict[str, Any]] = []
+    tags: list[str] = []
     is_adhoc: bool
     declared: dict[str, Any] | None = None
 

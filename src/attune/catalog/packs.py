@@ -1,7 +1,7 @@
 """Installing packs: from a folder or an upload, the files and the rows, whole or not at all."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -11,13 +11,21 @@ from attune.catalog.files import PackFiles
 from attune.catalog.loading.model import LoadSummary, Mode
 from attune.catalog.loading.steps import load_pack
 from attune.catalog.sources.folder import read_pack
+from attune.catalog.sources.model import PackSource
 from attune.kernel.clock import Clock
 from attune.kernel.errors import AttuneError
 from attune.store.database import Database, Tx
 
 CORE_PACK: Final = Path(__file__).parent / "core_pack"
 
+# Asked once the pack was read and before anything of it is kept; it raises to refuse it.
+Approval = Callable[[PackSource], Awaitable[None]]
+
 _log = structlog.get_logger()
+
+
+async def _approve_all(_source: PackSource) -> None:
+    pass
 
 
 class PackInstaller:
@@ -35,17 +43,24 @@ class PackInstaller:
     async def install_core(self) -> LoadSummary:
         return await self.install_folder(CORE_PACK, Mode.CHANGED)
 
-    async def install_folder(self, folder: Path, mode: Mode) -> LoadSummary:
-        return await self._install(lambda at: self._files.stage_folder(folder, at), mode)
+    async def install_folder(
+        self, folder: Path, mode: Mode, approve: Approval = _approve_all
+    ) -> LoadSummary:
+        return await self._install(lambda at: self._files.stage_folder(folder, at), mode, approve)
 
-    async def install_archive(self, archive: BinaryIO, mode: Mode) -> LoadSummary:
+    async def install_archive(
+        self, archive: BinaryIO, mode: Mode, approve: Approval = _approve_all
+    ) -> LoadSummary:
         """A .tar.gz with pack.yaml at its root or in one top folder."""
-        return await self._install(lambda at: self._files.stage_archive(archive, at), mode)
+        return await self._install(lambda at: self._files.stage_archive(archive, at), mode, approve)
 
-    async def _install(self, stage: Callable[[Path], Path], mode: Mode) -> LoadSummary:
+    async def _install(
+        self, stage: Callable[[Path], Path], mode: Mode, approve: Approval
+    ) -> LoadSummary:
         async with self._files.staging() as staging:
             staged = await asyncio.to_thread(stage, staging)
             source = await asyncio.to_thread(read_pack, staged)
+            await approve(source)
             pack_dir, is_new = await asyncio.to_thread(self._files.keep, staged, source.ref)
             try:
                 summary = await self._database.run(

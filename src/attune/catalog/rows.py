@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from attune.catalog import model
 from attune.catalog.equality import same
 from attune.catalog.refs import pack_part, shown
+from attune.catalog.versions import raise_version
 from attune.kernel.errors import DuplicateRow, InvalidInput, NotFound
 from attune.kernel.ids import PackId
 from attune.store import schema
@@ -42,6 +43,7 @@ PERMISSION_SETS: Final = Kind("permission set", schema.permission_set, model.Per
 RUNTIMES: Final = Kind("runtime", schema.runtime, model.Runtime)
 TRIGGERS: Final = Kind("trigger", schema.trigger, model.Trigger)
 ACTIONS: Final = Kind("action", schema.action, model.Action)
+POLICIES: Final = Kind("policy", schema.policy, model.Policy)
 RULES: Final = Kind("rule", schema.rule, model.Rule)
 
 
@@ -59,15 +61,20 @@ class _Key(msgspec.Struct, frozen=True):
     ref: str
 
 
-async def find(tx: Tx, kind: Kind[R], key: str | int) -> R | None:
-    """By ref, or by id (a number, also one written as text, as paths have it)."""
+async def find(
+    tx: Tx, kind: Kind[R], key: str | int, where: str = "true", **values: Any
+) -> R | None:
+    """By ref, or by id (a number, also one written as text, as paths have it); if `where` holds for it, too."""
     number = _as_id(key)
     column, value = ("ref", key) if number is None else ("id", number)
-    return await tx.first(kind.row, _select(kind, f"WHERE {column} = :value"), value=value)
+    if "\0" in str(value):  # PostgreSQL knows no such text and would complain
+        return None
+    statement = _select(kind, f"WHERE {column} = :value AND {where}")
+    return await tx.first(kind.row, statement, value=value, **values)
 
 
-async def get(tx: Tx, kind: Kind[R], key: str | int) -> R:
-    found = await find(tx, kind, key)
+async def get(tx: Tx, kind: Kind[R], key: str | int, where: str = "true", **values: Any) -> R:
+    found = await find(tx, kind, key, where, **values)
     if found is None:
         raise NotFound(f"There is no {kind.noun} {shown(str(key))}.", ref=str(key))
     return found
@@ -123,7 +130,7 @@ async def add(tx: Tx, kind: Kind[R], row: R) -> R:
     """`DuplicateRow` names the ref that is taken."""
     if await tx.insert(kind.table, [row], skip_existing=True) == 0:
         raise DuplicateRow(f"There is {kind.named} '{row.ref}' already.", ref=row.ref)
-    _woken(tx, row)
+    await changed(tx, row)
     return row
 
 
@@ -144,18 +151,25 @@ async def change(
         for name, value in written.items()
     }
     await tx.execute(_update(kind, tuple(sorted(written))), id=row.id, **values)
-    _woken(tx, row)
+    await changed(tx, row)
     return msgspec.structs.replace(row, **differing, updated=now)
 
 
 async def remove(tx: Tx, kind: Kind[R], row: R) -> None:
     await tx.execute(_delete(kind), id=row.id)
-    _woken(tx, row)
+    await changed(tx, row)
 
 
-def _woken(tx: Tx, row: model.Row) -> None:
-    """Other processes hold compiled rules and schemas; the pack's ref tells them which are stale."""
-    tx.wake(TOPIC, getattr(row, "pack_ref", None) or pack_part(row.ref))
+async def changed(tx: Tx, row: model.Row) -> None:
+    """Other processes hold compiled rules and schemas: the version tells that they are stale, the wake says so now."""
+    await announce(tx, getattr(row, "pack_ref", None) or pack_part(row.ref))
+
+
+async def announce(tx: Tx, pack_ref: str) -> None:
+    """Once in a transaction is enough for the version; each pack is named to those who listen."""
+    if not any(topic == TOPIC for topic, _ in tx.wakes):
+        await raise_version(tx)
+    tx.wake(TOPIC, pack_ref)
 
 
 def _as_id(key: str | int) -> int | None:

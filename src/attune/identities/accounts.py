@@ -75,7 +75,7 @@ class Accounts:
         held = await self.database.read(held_by, claims.identity)
         if held is None:
             raise Unauthenticated("The identity of this token is gone or frozen.")
-        return caller_of(claims, held)
+        return caller_of(claims, held.permission_set_refs, held.attributes)
 
     async def profile(self, caller: Caller) -> Profile:
         return await self.database.read(_profile, caller)

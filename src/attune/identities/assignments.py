@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from attune.catalog.rows import PERMISSION_SETS, ids
-from attune.identities.model import ADMINISTRATOR, PermissionAssignment
+from attune.identities.model import ADMINISTRATOR, Held, PermissionAssignment
 from attune.kernel.ids import IdentityId, PermissionAssignmentId, PermissionSetId
 from attune.store.database import Tx
 from attune.store.schema import first_administrator, permission_assignment
@@ -22,6 +22,7 @@ class _FirstPlace(msgspec.Struct, frozen=True):
 
 class _Held(msgspec.Struct, frozen=True):
     frozen: bool
+    attributes: dict[str, Any]
     permission_set_ref: str | None
 
 
@@ -54,17 +55,18 @@ async def assign(tx: Tx, identity: IdentityId, refs: Sequence[str], now: datetim
     await tx.insert(permission_assignment, rows, skip_existing=True)
 
 
-async def held_by(tx: Tx, identity: IdentityId) -> list[str] | None:
-    """The refs that an identity holds; None when it is gone or frozen. One query, because each request asks."""
+async def held_by(tx: Tx, identity: IdentityId) -> Held | None:
+    """None when it is gone or frozen. One query, because each request asks."""
     rows = await tx.all(
         _Held,
-        "SELECT i.frozen, a.permission_set_ref FROM identity i"
+        "SELECT i.frozen, i.attributes, a.permission_set_ref FROM identity i"
         " LEFT JOIN permission_assignment a ON a.identity = i.id WHERE i.id = :id",
         id=identity,
     )
     if not rows or rows[0].frozen:
         return None
-    return [row.permission_set_ref for row in rows if row.permission_set_ref is not None]
+    refs = (row.permission_set_ref for row in rows if row.permission_set_ref is not None)
+    return Held(tuple(refs), rows[0].attributes)
 
 
 async def grants_of(tx: Tx, refs: Collection[str]) -> list[dict[str, Any]]:

@@ -69,7 +69,9 @@ def sets_of_registered(*, first: bool, defaults: Iterable[str]) -> tuple[str, ..
     return (ADMINISTRATOR,) if first else tuple(dict.fromkeys(defaults))
 
 
-def caller_of(claims: Claims, held: Iterable[str]) -> Caller:
+def caller_of(
+    claims: Claims, held: Iterable[str], attributes: Mapping[str, Any] | None = None
+) -> Caller:
     """`held` is what the identity holds now; an execution's token stands for less than its identity."""
     metadata = claims.metadata or {}
     if claims.token_type is TokenType.EXECUTION:
@@ -80,6 +82,7 @@ def caller_of(claims: Claims, held: Iterable[str]) -> Caller:
         login=claims.login,
         token_type=claims.token_type,
         permission_set_refs=tuple(sorted(set(held))),
+        attributes=dict(attributes or {}),
         scope=claims.scope,
         metadata=metadata,
     )

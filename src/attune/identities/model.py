@@ -103,8 +103,16 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     login: str
     token_type: TokenType
     permission_set_refs: tuple[str, ...]
+    attributes: dict[str, Any] = {}
     scope: str | None = None
     metadata: dict[str, Any] = {}
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What an identity holds now: the refs of its permission sets, and the attributes that grants may ask for."""
+
+    permission_set_refs: tuple[str, ...]
+    attributes: dict[str, Any] = {}
 
 
 class Effective(msgspec.Struct, frozen=True):

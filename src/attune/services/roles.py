@@ -4,33 +4,50 @@ A role of its own needs PostgreSQL and RabbitMQ: several processes share neither
 that lives in memory.
 """
 
+import os
 import random
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
 from attune.api.app import create_app
 from attune.api.health import Health
+from attune.api.notices import BusNotices
+from attune.api.parts import ApiParts
+from attune.bus.announcer import Announcer
 from attune.bus.opening import bus_from
 from attune.bus.port import Bus
+from attune.catalog.packs import PackInstaller
 from attune.dead_letters.keeper import DeadLetterKeeper
 from attune.identities.accounts import Accounts
 from attune.identities.administrator import FirstAdministrator
+from attune.identities.grant_book import GrantBook
 from attune.identities.opening import accounts_from
 from attune.kernel.clock import Clock, SystemClock
+from attune.kernel.envelope import Stamp
 from attune.kernel.errors import InvalidSettings
 from attune.kernel.ids import Ids
-from attune.kernel.settings import Settings
+from attune.kernel.settings import ServerSettings, Settings
+from attune.pipeline.flow import Flow
+from attune.pipeline.outbox import Mail
+from attune.pipeline.processors.executor import Executor
+from attune.pipeline.processors.fallback import Fallback
+from attune.pipeline.scheduling.model import Terms
 from attune.services.connections import BusPart, DatabasePart
 from attune.services.core_pack import CorePack
 from attune.services.http import HttpServer
+from attune.services.local_access import LocalAccess
 from attune.services.part import Part
 from attune.services.process import Process
 from attune.services.secrets import with_secrets
+from attune.services.worker_part import WorkerBase, WorkerPart
 from attune.store.database import Database
 from attune.store.opening import database_from
 
+_MISSED_BEATS: Final = 3
 _EXTRA_GRACE: Final = 10.0  # on top of what a worker may take to finish, to close connections
 
 
@@ -49,6 +66,8 @@ class Base:
     clock: Clock
     database: Database
     bus: Bus
+    announcer: Announcer
+    ids: Ids
     accounts: Accounts
 
     def parts(self) -> list[Part]:
@@ -57,14 +76,40 @@ class Base:
         return [
             DatabasePart(self.database, url, self.clock, upgrade=upgrade),
             BusPart(self.bus, self.clock),
+            self.announcer,
         ]
+
+    def flow(self, source: str, *, through: bool) -> Flow:
+        """`source` is the name under which its messages go out."""
+        executor = self.settings.executor
+        terms = Terms(
+            lease=timedelta(seconds=executor.scheduled_timeout),
+            stale=timedelta(seconds=_MISSED_BEATS * self.settings.worker.heartbeat_interval),
+            no_worker_grace=timedelta(seconds=executor.no_worker_grace),
+        )
+        mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
+        return Flow(self.database, self.clock, mail, terms, through=through)
 
 
 def everything(settings: Settings, ready: Callable[[str], None]) -> Process:
     """All roles in one process; `ready` gets the address when it can be used."""
     base = _base(settings)
-    server = _http_server(base)
-    parts = [*base.parts(), *_executor_parts(base), *_founding_parts(base), server]
+    flow = base.flow("attune", through=True)
+    server = _http_server(base, flow)
+    parts: list[Part] = [
+        *base.parts(),
+        *_founding_parts(base),
+        _worker(base, lambda: server.address),
+        *_executor_parts(base, flow),
+        server,
+        LocalAccess(
+            base.database,
+            base.clock,
+            base.accounts.tokens,
+            settings.data_dir,
+            lambda: server.address,
+        ),
+    ]
     return _process("attune", base, parts, lambda: ready(server.address))
 
 
@@ -73,12 +118,45 @@ def role(role: Role, settings: Settings) -> Process:
     base = _base(settings)
     match role:
         case Role.API:
-            parts: list[Part] = [*_founding_parts(base), _http_server(base)]
+            flow = base.flow(_source(role), through=False)
+            parts: list[Part] = [*_founding_parts(base), _http_server(base, flow)]
         case Role.EXECUTOR:
-            parts = _executor_parts(base)
-        case Role.WORKER | Role.SENSOR:
+            parts = _executor_parts(base, base.flow(_source(role), through=True))
+        case Role.WORKER:
+            parts = [_worker(base, lambda: _address(settings.server))]
+        case Role.SENSOR:
             parts = []
     return _process(role, base, [*base.parts(), *parts])
+
+
+def _source(role: Role) -> str:
+    return f"{role}@{socket.gethostname()}-{os.getpid()}"
+
+
+def _address(server: ServerSettings) -> str:
+    """Where an action on this machine finds the API; a server that listens everywhere listens here."""
+    host = "127.0.0.1" if server.host in ("0.0.0.0", "::") else server.host  # noqa: S104
+    return f"http://{f'[{host}]' if ':' in host else host}:{server.port}"
+
+
+def _worker(base: Base, api_url: Callable[[], str | None]) -> WorkerPart:
+    """Embedded, its name stays the same from start to start: so it finds what its last life left behind."""
+    settings = base.settings
+    named = not settings.embedded or "name" in settings.worker.model_fields_set
+    name = settings.worker.name if named else "local"
+    return WorkerPart(
+        WorkerBase(
+            settings=settings,
+            flow=base.flow(f"worker:{name}", through=True),
+            bus=base.bus,
+            ids=base.ids,
+            tokens=base.accounts.tokens,
+            name=name,
+            host=socket.gethostname(),
+            environment=os.environ,
+            api_url=api_url,
+        )
+    )
 
 
 def _process(
@@ -94,11 +172,14 @@ def _base(settings: Settings) -> Base:
     ids = Ids(source)
     settings = with_secrets(settings, ids)
     database = database_from(settings, clock, source)
+    bus = bus_from(settings.message_queue, clock, source)
     return Base(
         settings=settings,
         clock=clock,
         database=database,
-        bus=bus_from(settings.message_queue, clock, source),
+        bus=bus,
+        announcer=Announcer(bus),
+        ids=ids,
         accounts=accounts_from(settings, database, clock, ids),
     )
 
@@ -111,13 +192,31 @@ def _founding_parts(base: Base) -> list[Part]:
     ]
 
 
-def _http_server(base: Base) -> HttpServer:
-    app = create_app(Health(base.database, base.bus), base.accounts)
+def _http_server(base: Base, flow: Flow) -> HttpServer:
+    app = create_app(_api_parts(base, flow))
     return HttpServer(app, base.settings.server.host, base.settings.server.port)
 
 
-def _executor_parts(base: Base) -> list[Part]:
-    return [DeadLetterKeeper(base.bus, base.database, base.clock)]
+def _api_parts(base: Base, flow: Flow) -> ApiParts:
+    return ApiParts(
+        health=Health(base.database, base.bus),
+        accounts=base.accounts,
+        grants=GrantBook(base.database),
+        database=base.database,
+        clock=base.clock,
+        ids=base.ids,
+        packs=PackInstaller(base.database, base.clock, base.settings.data_dir / "packs"),
+        notices=BusNotices(base.announcer, Stamp("api", base.clock, base.ids)),
+        flow=flow,
+    )
+
+
+def _executor_parts(base: Base, flow: Flow) -> list[Part]:
+    return [
+        DeadLetterKeeper(base.bus, base.database, base.clock),
+        *Executor(flow, base.bus).processors(),
+        Fallback(flow, base.clock),
+    ]
 
 
 def _check_shared(role: Role, settings: Settings) -> None:

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from attune.api.app import create_app
-from attune.api.health import Health
 from attune.bus.opening import bus_from
 from attune.identities.accounts import Accounts, Registration
 from attune.identities.passwords import Passwords
@@ -22,6 +21,7 @@ from attune.simulation.clock import ManualClock
 from attune.store import migrate
 from attune.store.database import Database
 from attune.store.opening import database_from
+from tests.contract.api.parts import api_parts
 from tests.contract.identities.asgi import Caller, calls_to
 
 
@@ -67,7 +67,7 @@ def accounts(database: Database, clock: ManualClock, registration: Registration)
 @pytest.fixture
 def app(accounts: Accounts, settings: Settings) -> FastAPI:
     bus = bus_from(settings.message_queue, SystemClock(), random.Random(1))
-    return create_app(Health(accounts.database, bus), accounts)
+    return create_app(api_parts(accounts, bus, settings.data_dir / "packs"))
 
 
 @pytest.fixture

@@ -24,6 +24,10 @@ def check_links(
         if action.runtime_ref is not None and action.runtime_ref not in runtimes:
             text = unknown_ref(action.runtime_ref, runtimes, "runtime")
             findings.fault(action.file, "runner_type", text)
+    for policy in pack.policies:
+        if policy.scope_ref not in actions:
+            text = unknown_ref(policy.scope_ref, actions, "action")
+            findings.fault(policy.file, "action_ref", text)
     for rule in pack.rules:
         if rule.trigger_ref not in triggers:
             text = unknown_ref(rule.trigger_ref, triggers, "trigger")

@@ -39,10 +39,11 @@ class LoadSummary(msgspec.Struct, frozen=True, kw_only=True):
     runtimes: Changes = Changes()
     triggers: Changes = Changes()
     actions: Changes = Changes()
+    policies: Changes = Changes()
     rules: Changes = Changes()
     warnings: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
         parts = (self.pack, self.permission_sets, self.runtimes, self.triggers, self.actions)
-        return any(part.any for part in (*parts, self.rules))
+        return any(part.any for part in (*parts, self.policies, self.rules))

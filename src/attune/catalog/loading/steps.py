@@ -1,6 +1,6 @@
 """Loading a pack: all of it or nothing, in one transaction.
 
-The order is permission sets, runtimes, triggers, actions, rules, because each may name the ones before; what
+The order is permission sets, runtimes, triggers, actions, policies, rules, because each may name the ones before; what
 the files no longer have is removed the other way round. Ids stay, and so does what users made or switched.
 """
 
@@ -15,7 +15,16 @@ from attune.catalog.loading.checks import Schemas, check_links, parameter_warnin
 from attune.catalog.loading.decide import Plan, Values, carried_config, plan
 from attune.catalog.loading.model import Changes, LoadSummary, Mode
 from attune.catalog.model import Pack, Row
-from attune.catalog.rows import ACTIONS, PACKS, PERMISSION_SETS, RULES, RUNTIMES, TRIGGERS, Kind
+from attune.catalog.rows import (
+    ACTIONS,
+    PACKS,
+    PERMISSION_SETS,
+    POLICIES,
+    RULES,
+    RUNTIMES,
+    TRIGGERS,
+    Kind,
+)
 from attune.catalog.sources.model import PackSource, Source
 from attune.kernel.errors import Conflict, Contention
 from attune.kernel.ids import PackId
@@ -25,7 +34,7 @@ R = TypeVar("R", bound=Row)
 
 _TRIGGER_SCHEMAS = "SELECT ref, param_schema FROM trigger WHERE ref = ANY(:refs::text[])"
 _ACTION_SCHEMAS = "SELECT ref, param_schema FROM action WHERE ref = ANY(:refs::text[])"
-_CONTENT = ("permission_sets", "runtimes", "triggers", "actions", "rules")
+_CONTENT = ("permission_sets", "runtimes", "triggers", "actions", "policies", "rules")
 
 
 async def load_pack(
@@ -52,7 +61,7 @@ async def load_pack(
     updated = await rows.change(tx, PACKS, pack, _pack_values(pack, source, pack_dir), now)
     summary = await loader.load(_pack_changes(pack, updated, created=created))
     if summary.changed:
-        tx.wake(rows.TOPIC, pack.ref)
+        await rows.announce(tx, pack.ref)
     return summary
 
 
@@ -79,6 +88,7 @@ class _Loader:
         runtimes = await self._apply(RUNTIMES, source.runtimes, "")
         triggers = await self._apply(TRIGGERS, source.triggers, "enabled")
         actions = await self._apply(ACTIONS, source.actions, "enabled")
+        policies = await self._apply(POLICIES, source.policies, "enabled")
         rules = await self._apply(RULES, source.rules, "enabled")
         for kind, gone in reversed(self._removals):
             for row in gone:
@@ -92,6 +102,7 @@ class _Loader:
             runtimes=runtimes,
             triggers=triggers,
             actions=actions,
+            policies=policies,
             rules=rules,
             warnings=(*source.warnings, *await self._parameter_warnings()),
         )

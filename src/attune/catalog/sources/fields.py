@@ -17,17 +17,25 @@ _WORDS = {str: "text", bool: "true or false", int: "an integer", dict: "a mappin
 class Fields:
     """An absent field and a null are the same. A field that nobody asked for is ignored with a warning."""
 
-    def __init__(self, file: str, document: Mapping[str, Any], findings: Findings) -> None:
+    def __init__(
+        self, file: str, document: Mapping[str, Any], findings: Findings, place: str = ""
+    ) -> None:
         self.file = file
         self._values = document
         self._findings = findings
+        self._place = place
         self._known: set[str] = set()
 
     def fault(self, field: str, rule: str) -> None:
-        self._findings.fault(self.file, field, rule)
+        self._findings.fault(self.file, f"{self._place}{field}", rule)
 
     def warn(self, field: str, rule: str) -> None:
-        self._findings.warn(self.file, field, rule)
+        self._findings.warn(self.file, f"{self._place}{field}", rule)
+
+    def inner(self, name: str) -> "Fields":
+        """The fields of a mapping in this document; messages name them with the way to them."""
+        place = f"{self._place}{name}."
+        return Fields(self.file, self.mapping(name), self._findings, place)
 
     def raw(self, *names: str) -> Any:
         """The value of the first name that is there: the others are its synonyms."""

@@ -60,6 +60,19 @@ class ActionSource(Source, frozen=True):
     tags: list[str]
 
 
+class PolicySource(Source, frozen=True):
+    """`scope_ref` is the ref of an action: a policy over anything else has no effect yet and is not loaded."""
+
+    name: str
+    enabled: bool
+    priority: int
+    scope_type: str
+    scope_ref: str
+    concurrency_limit: int
+    concurrency_method: str
+    tags: list[str]
+
+
 class RuleSource(Source, frozen=True):
     label: str
     enabled: bool
@@ -94,5 +107,6 @@ class PackSource(msgspec.Struct, frozen=True, kw_only=True):
     runtimes: tuple[RuntimeSource, ...] = ()
     triggers: tuple[TriggerSource, ...] = ()
     actions: tuple[ActionSource, ...] = ()
+    policies: tuple[PolicySource, ...] = ()
     rules: tuple[RuleSource, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from attune.catalog.sources.fields import Fields
 from attune.catalog.sources.head import read_head
 from attune.catalog.sources.model import PackSource, RuntimeSource, Source
 from attune.catalog.sources.permission_sets import read_permission_set
+from attune.catalog.sources.policies import read_policy
 from attune.catalog.sources.rules import read_rule
 from attune.catalog.sources.runtimes import read_runtime
 from attune.catalog.sources.triggers import read_trigger
@@ -19,8 +20,8 @@ from attune.catalog.sources.triggers import read_trigger
 T = TypeVar("T", bound=Source)
 
 HEAD: Final = "pack.yaml"
-FOLDERS: Final = ("permission_sets", "runtimes", "triggers", "actions", "rules")
-LATER: Final = ("sensors", "policies", "queues", "workflows")
+FOLDERS: Final = ("permission_sets", "runtimes", "triggers", "actions", "policies", "rules")
+LATER: Final = ("sensors", "queues", "workflows")
 _ENDINGS: Final = (".yaml", ".yml")
 
 
@@ -56,6 +57,7 @@ def _with_content(head: PackSource, folders: "_Folders", paths: Collection[str])
         permission_sets=folders.read("permission_sets", lambda f: read_permission_set(f, ref)),
         triggers=folders.read("triggers", lambda fields: read_trigger(fields, ref)),
         actions=folders.read("actions", lambda fields: read_action(fields, ref, runners, paths)),
+        policies=folders.read("policies", lambda fields: read_policy(fields, ref)),
         rules=folders.read("rules", lambda fields: read_rule(fields, ref)),
     )
 
@@ -67,10 +69,13 @@ class _Folders:
         self._texts = texts
         self._findings = findings
 
-    def read(self, folder: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
+    def read(self, folder: str, read: Callable[[Fields], T | None]) -> tuple[T, ...]:
+        """What `read` makes of each; None for one that is left out, with a warning of its own."""
         found: dict[str, T] = {}
         for fields in self._documents(folder):
             source = read(fields)
+            if source is None:
+                continue
             if source.ref and source.ref in found:
                 fields.fault("ref", f"'{source.ref}' is also in {found[source.ref].file}")
             found[source.ref] = source

@@ -1,0 +1,47 @@
+"""What the description of the API says about refusals and areas."""
+
+from typing import Any, Final
+
+from attune.api.answers import ErrorAnswer
+
+_MEANINGS: Final = {
+    400: "The request cannot be read, or asks for what cannot be had.",
+    401: "No token, or one that is not valid.",
+    403: "The permission for this is missing.",
+    404: "There is no such thing, or none that you may see.",
+    409: "It exists already, or its state rules this out.",
+    413: "The body is too large.",
+    415: "The body is in a format that is not read here.",
+    422: "Fields break a rule; `details` names each.",
+    429: "A limit was reached; see Retry-After.",
+    501: "Not configured here.",
+    503: "A server that is needed is away; try again.",
+}
+
+TAGS: Final = [
+    {"name": "packs", "description": "Folders of automation: installed, made by hand, configured."},
+    {"name": "actions", "description": "What can be run, and with which parameters."},
+    {"name": "triggers", "description": "What can happen."},
+    {"name": "webhooks", "description": "Addresses that make a trigger's events."},
+    {
+        "name": "rules",
+        "description": "What is run when something happens, and under which conditions.",
+    },
+    {"name": "policies", "description": "How many executions of an action may run at once."},
+    {"name": "runtimes", "description": "How actions are run."},
+    {"name": "auth", "description": "Logging in, and one's own account."},
+    {"name": "health", "description": "Whether this process can do its work."},
+]
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route that needs a token: these, and those that every such route can give."""
+    return open_refusals(401, 422, 503, *statuses)
+
+
+def open_refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """These alone."""
+    return {
+        status: {"model": ErrorAnswer, "description": _MEANINGS[status]}
+        for status in sorted(set(statuses))
+    }

@@ -1,0 +1,148 @@
+"""What may be asked for. A key that is left out is not sent, so that `None` can mean null."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Required, TypedDict
+
+from attune.kernel.statuses import ExecutionStatus
+
+
+class Paging(TypedDict, total=False):
+    """`page` counts from 1; a page holds at most 100."""
+
+    page: int
+    page_size: int
+
+
+class ExecutionOptions(TypedDict, total=False):
+    """`priority` is one of critical, high, normal, low, background. A time in the queue does not count for the limit."""
+
+    env_vars: Mapping[str, str]
+    permission_set_refs: Sequence[str]
+    worker_selector: Mapping[str, str]
+    worker_tolerations: Sequence[Mapping[str, Any]]
+    worker_affinity: Mapping[str, Any]
+    priority: str
+    idempotency_key: str
+    timeout_seconds: float
+    trace_tag: str
+
+
+class ExecutionRequest(ExecutionOptions, total=False):
+    action_ref: Required[str]
+    parameters: Mapping[str, Any]
+
+
+class ExecutionFilters(Paging, total=False):
+    """A ref is exact, or `pack.*`."""
+
+    status: ExecutionStatus | str
+    action_ref: str
+    pack_name: str
+    rule_ref: str
+    trigger_ref: str
+    executor: int
+    result_contains: str
+    enforcement: int
+    parent: int
+    top_level_only: bool
+    include_total: bool
+
+
+class EventOptions(TypedDict, total=False):
+    """`trigger_instance_id` of the form rule_<id> binds the event to that rule."""
+
+    config: Mapping[str, Any]
+    trigger_instance_id: str
+    idempotency_key: str
+
+
+class EventRequest(EventOptions, total=False):
+    trigger_ref: Required[str]
+    payload: Mapping[str, Any]
+
+
+class EventFilters(Paging, total=False):
+    trigger: int
+    trigger_ref: str
+    rule_ref: str
+    source: int
+    include_total: bool
+
+
+class EnforcementFilters(Paging, total=False):
+    rule: int
+    event: int
+    status: str
+    trigger_ref: str
+    rule_ref: str
+    include_total: bool
+
+
+class RuleChanges(TypedDict, total=False):
+    label: str
+    description: str | None
+    trigger_ref: str
+    trigger_params: Mapping[str, Any]
+    conditions: Any
+    action_ref: str
+    action_params: Mapping[str, Any]
+    enabled: bool
+    permission_set_refs: Sequence[str] | None
+    strict: bool
+
+
+class NewRule(RuleChanges, total=False):
+    ref: Required[str]
+    pack_ref: Required[str]
+
+
+class ActionChanges(TypedDict, total=False):
+    label: str
+    description: str | None
+    entrypoint: str
+    runtime_ref: str
+    param_schema: Any
+    out_schema: Any
+    output_format: str
+    parameter_format: str
+    timeout_seconds: float | None
+    max_retries: int
+    on_worker_lost: str
+    required_worker_runtimes: Mapping[str, str]
+    default_execution_permission_set_refs: Sequence[str]
+    worker_selector: Mapping[str, str]
+    worker_tolerations: Sequence[Mapping[str, Any]]
+    worker_affinity: Mapping[str, Any]
+
+
+class NewAction(ActionChanges, total=False):
+    ref: Required[str]
+    pack_ref: Required[str]
+
+
+class NewTrigger(TypedDict, total=False):
+    ref: Required[str]
+    label: Required[str]
+    pack_ref: str
+    description: str | None
+    enabled: bool
+    param_schema: Any
+    out_schema: Any
+
+
+class TriggerChanges(TypedDict, total=False):
+    """`description` is sent as the API's patch object: None clears it."""
+
+    label: str
+    description: str | None
+    enabled: bool
+    param_schema: Any
+    out_schema: Any
+    webhook_config: Mapping[str, Any]
+
+
+class WorkerFilters(Paging, total=False):
+    role: str
+    status: str
+    cordoned: bool
+    health_state: str

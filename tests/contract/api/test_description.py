@@ -1,0 +1,33 @@
+"""The description of the API, and the page that shows it."""
+
+import re
+
+from tests.contract.api.world import World
+
+
+async def test_every_operation_has_a_tag_a_summary_and_its_refusals(world: World) -> None:
+    described = world.app.openapi()
+    known = {tag["name"] for tag in described["tags"]}
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            assert operation["summary"], (method, path)
+            assert set(operation["tags"]) <= known, (method, path)
+            if path.startswith("/api/v1"):
+                assert operation["security"] == [{"bearer": []}], (method, path)
+                assert {"401", "422"} <= set(operation["responses"]), (method, path)
+                assert ("404" in operation["responses"]) or "{" not in path, (method, path)
+
+
+async def test_a_list_is_described_with_its_page(world: World) -> None:
+    listed = world.app.openapi()["paths"]["/api/v1/packs"]["get"]
+    names = {parameter["name"] for parameter in listed["parameters"]}
+    assert names == {"page", "page_size", "per_page", "limit"}
+
+
+async def test_the_page_of_the_description_needs_no_other_server(world: World) -> None:
+    page = await world.nobody.get("/docs")
+    assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    text = page.raw.decode()
+    assert 'fetch("openapi.json")' in text
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?:https?:)?//""", text)
+    assert (await world.nobody.get("/openapi.json")).body["info"]["title"] == "Attune"

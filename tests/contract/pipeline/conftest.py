@@ -1,0 +1,44 @@
+"""Each test of the pipeline runs on both profiles: embedded, and PostgreSQL with RabbitMQ."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from attune.kernel.configuration import load_settings
+from attune.kernel.settings import Settings
+from tests.contract.pipeline.world import World
+
+
+@pytest.fixture(params=["embedded", "servers"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    environ = {"ATTUNE__DATA_DIR": str(tmp_path)}
+    if request.param == "servers":
+        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("postgresql_url")
+        environ["ATTUNE__MESSAGE_QUEUE__URL"] = request.getfixturevalue("rabbitmq_url")
+    return load_settings(environ)
+
+
+@pytest.fixture
+async def world(settings: Settings) -> AsyncIterator[World]:
+    """With an executor and a worker of ten slots; the stages share a process."""
+    async with World(settings) as world:
+        await world.start_worker()
+        await world.start_executor()
+        yield world
+
+
+@pytest.fixture
+async def apart(settings: Settings) -> AsyncIterator[World]:
+    """As separate processes have it: what is accepted goes on only because a message hurries somebody."""
+    async with World(settings, through=False) as world:
+        await world.start_worker()
+        await world.start_executor()
+        yield world
+
+
+@pytest.fixture
+async def still(settings: Settings) -> AsyncIterator[World]:
+    """Without executor and worker: what is accepted stays where it is."""
+    async with World(settings) as world:
+        yield world
