@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from bench import bus, expressions, store, worker
+from bench import bus, expressions, flow, store, worker
 from bench.measure import Case, Result, measure
 from bench.report import as_json, as_text
 
@@ -20,6 +20,7 @@ SUITES: dict[str, Suite] = {
     "bus": bus.cases,
     "expressions": expressions.cases,
     "worker": worker.cases,
+    "flow": flow.cases,
 }
 
 

@@ -100,11 +100,7 @@ async def test_a_repeated_idempotency_key_leads_to_the_first_execution(world: Wo
 async def test_many_executions_all_end_and_leave_no_slot_behind(world: World) -> None:
     order = Order(tuple(Request(action_ref="core.noop") for _ in range(300)))
     executions = await world.flow.request(order)
-
-    async def over() -> bool:
-        return await world.value(int, "SELECT count(*) FROM entry") == 0
-
-    await eventually(over)
+    await world.over()
     ids = [execution.id for execution in executions]
     assert ids == sorted(ids)
     counts = "SELECT count(*) FROM execution WHERE status = 'completed'"

@@ -1,0 +1,1 @@
+"""Completion: what ends, what it frees, and who is next, in one transaction."""

@@ -1,0 +1,115 @@
+"""The end of executions: written once, under the fence, with the slot given on in the same transaction."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from attune.kernel.ids import ActionId, ExecutionId, WorkerId
+from attune.kernel.messages import ExecutionCompleted, ExecutionRequested, MessageType
+from attune.kernel.statuses import ExecutionStatus, sources_of, sources_through
+from attune.pipeline.completion.model import Ended, Started
+from attune.pipeline.executions.decide import failure_word
+from attune.pipeline.outbox import Moved, Outbox
+from attune.pipeline.queues.steps import lanes_by_id
+from attune.pipeline.scheduling.steps import Scheduler
+from attune.store.database import Tx
+
+_S = ExecutionStatus
+
+_RUNNING: Final = """
+    UPDATE execution SET status = 'running', started_at = v.started_at, updated = v.started_at
+      FROM ROWS(:started AS v(id bigint, attempt int, started_at timestamptz))
+     WHERE execution.id = v.id AND execution.attempt = v.attempt AND execution.status = 'scheduled'
+    RETURNING execution.id, execution.action, execution.action_ref, execution.attempt, execution.status
+"""
+_END: Final = """
+    UPDATE execution SET status = :status, failure = :failure, result = v.result,
+           started_at = v.started_at, worker = :worker, updated = :now
+      FROM ROWS(:ended AS v(id bigint, attempt int, result jsonb, started_at timestamptz))
+     WHERE execution.id = v.id AND execution.attempt = v.attempt
+       AND execution.status = ANY(:sources::text[])
+    RETURNING execution.id, execution.action, execution.action_ref, execution.attempt, execution.status
+"""
+_FORGET_OUTPUT: Final = "DELETE FROM execution_output WHERE execution = ANY(:ids::bigint[])"
+
+
+def _sources(status: ExecutionStatus) -> list[ExecutionStatus]:
+    """A short action is never seen to run: its start and its end are one write."""
+    if _S.RUNNING in sources_of(status):
+        return sorted(sources_through(_S.RUNNING, status))
+    return sorted(sources_of(status))
+
+
+async def report_running(tx: Tx, outbox: Outbox, started: Sequence[Started]) -> int:
+    """Tell that attempts run. One that was taken back, or is to be cancelled, stays as it is."""
+    rows = [(one.execution, one.attempt, one.started_at) for one in started]
+    moved = await tx.all(Moved, _RUNNING, started=rows)
+    for one in moved:
+        outbox.moved(one, _S.SCHEDULED)
+    return len(moved)
+
+
+async def complete(
+    tx: Tx,
+    scheduler: Scheduler,
+    outbox: Outbox,
+    worker: WorkerId,
+    ended: Sequence[Ended],
+    now: datetime,
+) -> set[ExecutionId]:
+    """End these, free their slots, admit the next in line and hand this worker as much as it has room for.
+
+    Returns those that changed nothing, because their attempt is no longer the one that counts.
+    """
+    lanes = await lanes_by_id(tx, {one.lane for one in ended}, now)
+    moved = await _ended(tx, worker, ended, now)
+    await lanes.leave([one.id for one in moved])
+    if chatty := sorted(one.execution for one in ended if one.chatty):
+        await tx.execute(_FORGET_OUTPUT, ids=chatty)
+    passed = await scheduler.assign_to(tx, worker, outbox, now)
+    await lanes.save()
+    _tell(outbox, moved, ended, now)
+    for waiting in sorted(lanes.promoted - passed.handed):
+        item = ExecutionRequested(execution_id=waiting)
+        outbox.put(MessageType.EXECUTION_REQUESTED, item)
+    return {one.execution for one in ended} - {one.id for one in moved}
+
+
+async def _ended(tx: Tx, worker: WorkerId, ended: Sequence[Ended], now: datetime) -> list[Moved]:
+    by_status: dict[ExecutionStatus, list[Ended]] = defaultdict(list)
+    for one in ended:
+        by_status[one.status].append(one)
+    moved: list[Moved] = []
+    for status, some in by_status.items():
+        rows = [
+            (one.execution, one.attempt, msgspec.Raw(one.result), one.started_at) for one in some
+        ]
+        moved += await tx.all(
+            Moved,
+            _END,
+            ended=rows,
+            status=status,
+            failure=failure_word(status),
+            sources=_sources(status),
+            worker=worker,
+            now=now,
+        )
+    return moved
+
+
+def _tell(outbox: Outbox, moved: Sequence[Moved], ended: Sequence[Ended], now: datetime) -> None:
+    by_id = {one.execution: one for one in ended}
+    for one in moved:
+        outbox.moved(one, _S.RUNNING if by_id[one.id].started_at else _S.SCHEDULED)
+        item = ExecutionCompleted(
+            execution_id=one.id,
+            action_id=one.action or ActionId(0),
+            action_ref=one.action_ref,
+            status=one.status,
+            completed_at=now,
+            attempt=one.attempt,
+        )
+        outbox.put(MessageType.EXECUTION_COMPLETED, item)

@@ -1,0 +1,1 @@
+"""Executions: what is asked for, what is kept of it, and how it is found again."""

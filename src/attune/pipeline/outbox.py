@@ -1,0 +1,67 @@
+"""What a transaction has to say once it is committed.
+
+A step puts in one item for each row that it moved; they leave as few messages, each with many items. A step that
+is tried again starts with an empty box, because it makes its own.
+"""
+
+from typing import Final
+
+import msgspec
+
+from attune.bus.announcer import Announcer
+from attune.kernel.envelope import Stamp
+from attune.kernel.ids import ActionId, ExecutionId
+from attune.kernel.messages import ExecutionStatusChanged, MessageType, Payload
+from attune.kernel.statuses import ExecutionStatus
+from attune.store.database import Tx
+
+_ITEMS_AT_MOST: Final = 500
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """An execution whose status a step has written."""
+
+    id: ExecutionId
+    action: ActionId | None
+    action_ref: str
+    attempt: int
+    status: ExecutionStatus
+
+
+class Mail:
+    """How one process sends: under its name, and without waiting for the broker."""
+
+    def __init__(self, announcer: Announcer, stamp: Stamp) -> None:
+        self._announcer = announcer
+        self._stamp = stamp
+
+    def send(self, kind: MessageType, items: list[Payload], to: str | None) -> None:
+        for start in range(0, len(items), _ITEMS_AT_MOST):
+            envelope = self._stamp.envelope(kind, *items[start : start + _ITEMS_AT_MOST])
+            self._announcer.announce(envelope, to=to)
+
+
+class Outbox:
+    def __init__(self, tx: Tx, mail: Mail) -> None:
+        self._mail = mail
+        self._items: dict[tuple[MessageType, str | None], list[Payload]] = {}
+        tx.on_commit(self._send)
+
+    def put(self, kind: MessageType, item: Payload, to: str | None = None) -> None:
+        """`to` names one worker's queue, for an order; everything else finds its way by its type."""
+        self._items.setdefault((kind, to), []).append(item)
+
+    def moved(self, moved: Moved, old: ExecutionStatus | None) -> None:
+        """An execution's status was written."""
+        item = ExecutionStatusChanged(
+            execution_id=moved.id,
+            status=moved.status,
+            old_status=old,
+            action_ref=moved.action_ref,
+            attempt=moved.attempt,
+        )
+        self.put(MessageType.EXECUTION_STATUS_CHANGED, item)
+
+    def _send(self) -> None:
+        for (kind, to), items in self._items.items():
+            self._mail.send(kind, items, to)

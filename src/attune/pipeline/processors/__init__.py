@@ -1,0 +1,1 @@
+"""What an executor listens to, and what it does without being told."""

@@ -1,0 +1,86 @@
+"""The executor: one processor for each kind of message, all over the same flow."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from attune.bus.port import Bus
+from attune.bus.topology import StageQueue
+from attune.kernel.ids import EnforcementId, EventId
+from attune.pipeline.flow import Flow
+from attune.pipeline.processors import looks
+from attune.pipeline.processors.processor import Look, Processor, Task
+from attune.store.database import Step
+
+
+class Executor:
+    """Makes the processors of one process."""
+
+    def __init__(self, flow: Flow, bus: Bus) -> None:
+        self._flow = flow
+        self._bus = bus
+
+    def processors(self) -> list[Processor]:
+        return [
+            self._processor("event processor", StageQueue.EVENT_CREATED, self._events()),
+            self._processor(
+                "enforcement processor", StageQueue.ENFORCEMENT_CREATED, self._enforcements()
+            ),
+            self._processor(
+                "execution scheduler", StageQueue.EXECUTION_REQUESTED, self._requests()
+            ),
+            self._processor("execution manager", StageQueue.EXECUTION_STATUS, self._ended()),
+            self._processor("completion listener", StageQueue.EXECUTION_COMPLETED, self._ended()),
+            self._processor("worker listener", StageQueue.WORKER_REGISTERED, self._workers()),
+            self._processor("worker farewells", StageQueue.WORKER_STOPPED, self._workers()),
+        ]
+
+    def _processor(self, name: str, queue: StageQueue, task: Task) -> Processor:
+        return Processor(name, self._bus, queue.value, task)
+
+    def _events(self) -> Task:
+        async def work(ids: Sequence[int]) -> None:
+            await self._flow.process_events([EventId(each) for each in ids])
+
+        return Task("event", _field("event_id"), self._look(looks.unprocessed_events), work)
+
+    def _enforcements(self) -> Task:
+        async def work(ids: Sequence[int]) -> None:
+            await self._flow.process_enforcements([EnforcementId(each) for each in ids])
+
+        look = self._look(looks.created_enforcements)
+        return Task("enforcement", _field("enforcement_id"), look, work)
+
+    def _requests(self) -> Task:
+        async def work(_ids: Sequence[int]) -> None:
+            await self._flow.schedule()
+
+        return Task("execution", _field("execution_id"), self._look(looks.ready_executions), work)
+
+    def _ended(self) -> Task:
+        """A message about an end, true or false, frees nothing: the slot went with the row that ended.
+
+        What it can do is to hurry an execution that stands ready, so that is what it is read for.
+        """
+        return self._requests()
+
+    def _workers(self) -> Task:
+        async def work(_ids: Sequence[int]) -> None:
+            await self._flow.take_back_from_silent()
+            await self._flow.schedule()
+
+        return Task("worker", _field("worker_id"), self._look(looks.workers), work)
+
+    def _look(self, step: Step[[Collection[int]], dict[int, bool]]) -> Look:
+        async def look(ids: Collection[int]) -> Mapping[int, bool]:
+            return await self._flow.database.read(step, ids)
+
+        return look
+
+
+def _field(name: str) -> Any:
+    """The id that an item carries under this name."""
+
+    def id_of(item: Any) -> int:
+        return int(getattr(item, name))
+
+    return id_of

@@ -1,0 +1,1 @@
+"""Queues: who waits for which slot, and who is next."""

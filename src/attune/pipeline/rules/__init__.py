@@ -1,0 +1,1 @@
+"""Rules: which of them answer an event, and why the others do not."""

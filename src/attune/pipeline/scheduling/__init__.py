@@ -1,0 +1,1 @@
+"""Scheduling: which worker gets what is ready, and the hand-off to it."""

@@ -1,0 +1,52 @@
+"""What scheduling is told, and what it decides."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from attune.kernel.ids import ExecutionId, WorkerId
+from attune.pipeline.queues.model import Entry
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """`lease` is how long a worker may take to start what it was handed; `stale` is the silence after which
+    it counts as lost; `no_worker_grace` is how long an execution waits for any worker at all to come."""
+
+    lease: timedelta = timedelta(seconds=300)
+    stale: timedelta = timedelta(seconds=30)
+    no_worker_grace: timedelta = timedelta(0)
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """What an execution needs of a worker."""
+
+    runtime: str | None
+    selector: Mapping[str, Any] = {}
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A ready entry with its demand."""
+
+    entry: Entry
+    demand: Demand
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    entry: Entry
+    worker: WorkerId
+
+
+class Unplaceable(msgspec.Struct, frozen=True):
+    """Nobody there can run it. `reason` is what its result will say."""
+
+    execution: ExecutionId
+    reason: str
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """What became of the ready entries; those in neither list wait for a worker with room."""
+
+    assigned: list[Assignment]
+    unplaceable: list[Unplaceable]

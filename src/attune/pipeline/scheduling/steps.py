@@ -1,0 +1,177 @@
+"""Giving what is ready to workers: the hand-off, in the transaction that decides it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from attune.bus.topology import worker_queue_name
+from attune.catalog.definitions import Definitions
+from attune.kernel.ids import ExecutionId, WorkerId
+from attune.kernel.messages import ExecutionScheduled, MessageType
+from attune.kernel.statuses import ExecutionStatus, sources_through
+from attune.pipeline.executions import steps as executions
+from attune.pipeline.executions.decide import unrun_result
+from attune.pipeline.outbox import Moved, Outbox
+from attune.pipeline.queues.model import Entry
+from attune.pipeline.queues.steps import lanes_of_executions
+from attune.pipeline.scheduling.decide import place
+from attune.pipeline.scheduling.model import (
+    Assignment,
+    Demand,
+    Placement,
+    Terms,
+    Unplaceable,
+    Waiting,
+)
+from attune.pipeline.workers import steps as workers
+from attune.pipeline.workers.model import Worker
+from attune.store.database import Tx
+
+_S = ExecutionStatus
+
+_BEFORE_HAND_OFF: Final = frozenset({_S.REQUESTED, _S.SCHEDULING})
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PAGE: Final = 500
+_PAGES: Final = 20
+_READY_COLUMNS = ", ".join(Entry.__struct_fields__)
+_READY: Final = f"""
+    SELECT {_READY_COLUMNS} FROM entry
+     WHERE state = 'ready' AND (band, enqueued_at, sequence) > (:band, :enqueued_at, :sequence)
+     ORDER BY band, enqueued_at, sequence LIMIT :page FOR UPDATE SKIP LOCKED
+"""  # noqa: S608 - the names are those of our own structs
+_ANY_READY: Final = "SELECT 1 FROM entry WHERE state = 'ready' LIMIT 1"
+_STILL_READY: Final = """
+    SELECT execution FROM entry WHERE execution = ANY(:ids::bigint[]) AND state = 'ready'
+"""
+_HAND: Final = """
+    UPDATE entry SET state = 'handed', reason = NULL, worker = v.worker, lease_expires_at = :lease
+      FROM ROWS(:assigned AS v(execution bigint, worker bigint))
+     WHERE entry.execution = v.execution
+"""
+_SCHEDULE: Final = """
+    UPDATE execution SET status = 'scheduled', worker = v.worker, updated = :now
+      FROM ROWS(:assigned AS v(execution bigint, worker bigint))
+     WHERE execution.id = v.execution AND execution.status = ANY(:sources::text[])
+    RETURNING execution.id, execution.action, execution.action_ref, execution.attempt, execution.status
+"""
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """What one pass did: which were handed over, and which nobody can run."""
+
+    handed: frozenset[ExecutionId] = frozenset()
+    unplaceable: tuple[Unplaceable, ...] = ()
+
+
+class Scheduler:
+    """Steps that need what a process holds: its terms, and the definitions that it has met."""
+
+    def __init__(self, terms: Terms, definitions: Definitions) -> None:
+        self.terms = terms
+        self._definitions = definitions
+
+    async def assign(self, tx: Tx, outbox: Outbox, now: datetime) -> Pass:
+        """Hand over everything that is ready and finds room among all workers."""
+        if await tx.first(int, _ANY_READY) is None:
+            return Pass()
+        available = await workers.lock_available(tx, now - self.terms.stale)
+        return await self._assign(tx, available, outbox, now)
+
+    async def assign_to(self, tx: Tx, worker: WorkerId, outbox: Outbox, now: datetime) -> Pass:
+        """Hand over to this worker alone: what it has just finished makes room for as much.
+
+        It says nothing of what nobody can run, because it has not asked the others.
+        """
+        if await tx.first(int, _ANY_READY) is None:
+            return Pass()
+        available = await workers.lock_available(tx, now - self.terms.stale, only=worker)
+        if not available:
+            return Pass()
+        return Pass((await self._assign(tx, available, outbox, now)).handed)
+
+    async def _assign(
+        self, tx: Tx, available: Sequence[Worker], outbox: Outbox, now: datetime
+    ) -> Pass:
+        placement = await self._placed(tx, available, now)
+        await self._hand(tx, placement.assigned, outbox, now)
+        handed = frozenset(one.entry.execution for one in placement.assigned)
+        return Pass(handed, tuple(placement.unplaceable))
+
+    async def _placed(self, tx: Tx, available: Sequence[Worker], now: datetime) -> Placement:
+        """Page by page until there is no room: what no free worker can run must not hide what one can."""
+        loads = await workers.loads(tx, [worker.id for worker in available])
+        total = Placement([], [])
+        after: tuple[int, datetime, int] = (-1, _LONG_AGO, 0)
+        for _ in range(_PAGES):
+            room = sum(max(one.capacity - loads.get(one.id, 0), 0) for one in available)
+            if available and room == 0:
+                break
+            page = await self._ready(tx, after, min(room or _PAGE, _PAGE))
+            if not page:
+                break
+            placement = place(page, available, loads, self.terms, now)
+            total.assigned.extend(placement.assigned)
+            total.unplaceable.extend(placement.unplaceable)
+            for one in placement.assigned:
+                loads[one.worker] = loads.get(one.worker, 0) + 1
+            last = page[-1].entry
+            after = (last.band, last.enqueued_at, last.sequence)
+        return total
+
+    async def _ready(self, tx: Tx, after: tuple[int, datetime, int], page: int) -> list[Waiting]:
+        band, enqueued_at, sequence = after
+        found = await tx.all(
+            Entry, _READY, band=band, enqueued_at=enqueued_at, sequence=sequence, page=page
+        )
+        known = await self._definitions.get(tx, {entry.definition for entry in found})
+        return [Waiting(one, _demand(one, known[one.definition].runtime_ref)) for one in found]
+
+    async def _hand(
+        self, tx: Tx, assigned: Sequence[Assignment], outbox: Outbox, now: datetime
+    ) -> None:
+        if not assigned:
+            return
+        lease = now + self.terms.lease
+        pairs = [(one.entry.execution, one.worker) for one in assigned]
+        await tx.execute(_HAND, assigned=pairs, lease=lease)
+        sources = sorted(sources_through(_S.SCHEDULING, _S.SCHEDULED))
+        moved = await tx.all(Moved, _SCHEDULE, assigned=pairs, sources=sources, now=now)
+        by_id = {one.id: one for one in moved}
+        for execution, worker in pairs:
+            if (one := by_id.get(execution)) is not None:
+                outbox.moved(one, _S.REQUESTED)
+                order = _order(one, worker, lease)
+                outbox.put(MessageType.EXECUTION_SCHEDULED, order, to=worker_queue_name(worker))
+
+
+def _order(moved: Moved, worker: WorkerId, lease: datetime) -> ExecutionScheduled:
+    return ExecutionScheduled(
+        execution_id=moved.id,
+        worker_id=worker,
+        attempt=moved.attempt,
+        action_ref=moved.action_ref,
+        lease_expires_at=lease,
+    )
+
+
+async def fail_unplaceable(
+    tx: Tx, outbox: Outbox, unplaceable: Sequence[Unplaceable], now: datetime
+) -> None:
+    """End what nobody can run. Its slot goes to the next in line, which a later pass will look at."""
+    reasons = {one.execution: one.reason for one in unplaceable}
+    lanes = await lanes_of_executions(tx, reasons.keys(), now)
+    ready = set(await tx.all(ExecutionId, _STILL_READY, ids=sorted(reasons)))
+    for reason in sorted({reasons[one] for one in ready}):
+        ids = [one for one in ready if reasons[one] == reason]
+        result = unrun_result(reason)
+        for moved in await executions.end(tx, ids, _S.FAILED, _BEFORE_HAND_OFF, result, now):
+            outbox.moved(moved, _S.REQUESTED)
+    await lanes.leave(ready)
+    await lanes.save()
+
+
+def _demand(entry: Entry, runtime_ref: str | None) -> Demand:
+    runtime = runtime_ref.rpartition(".")[2] if runtime_ref else None
+    return Demand(runtime, entry.worker_selector or {})

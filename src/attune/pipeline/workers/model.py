@@ -1,0 +1,78 @@
+"""A worker as the others see it."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from attune.kernel.ids import IdentityId, WorkerId
+
+
+class WorkerStatus(StrEnum):
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+    BUSY = "busy"
+    ERROR = "error"
+
+
+class WorkerType(StrEnum):
+    LOCAL = "local"
+    REMOTE = "remote"
+    CONTAINER = "container"
+
+
+class HealthState(StrEnum):
+    """What a person wants to know first; `cordoned` goes before all."""
+
+    ACTIVE = "active"
+    BUSY = "busy"
+    CORDONED = "cordoned"
+    OFFLINE = "offline"
+    ERROR = "error"
+    INACTIVE = "inactive"
+
+
+class RuntimeSupport(msgspec.Struct, frozen=True):
+    """A runtime that was found by running its commands."""
+
+    name: str
+    versions: list[str] = []
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker says of itself when it comes."""
+
+    name: str
+    capacity: int
+    supported_runtimes: list[RuntimeSupport]
+    incarnation: str
+    worker_type: WorkerType = WorkerType.LOCAL
+    host: str | None = None
+    port: int | None = None
+    labels: dict[str, str] = {}
+    taints: list[dict[str, str]] = []
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """The row. A worker of the same name that comes again has the same id and another incarnation."""
+
+    id: WorkerId
+    name: str
+    worker_type: WorkerType
+    worker_role: str = "action"
+    host: str | None
+    port: int | None
+    status: WorkerStatus
+    capacity: int
+    supported_runtimes: list[RuntimeSupport]
+    labels: dict[str, str]
+    taints: list[dict[str, Any]]
+    incarnation: str
+    last_heartbeat: datetime
+    cordoned: bool = False
+    cordon_reason: str | None = None
+    cordoned_by: IdentityId | None = None
+    cordoned_at: datetime | None = None
+    created: datetime
+    updated: datetime

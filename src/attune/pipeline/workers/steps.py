@@ -1,0 +1,147 @@
+"""A worker's coming, its beat and its going."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from attune.kernel.errors import Conflict, NotFound
+from attune.kernel.ids import IdentityId, WorkerId
+from attune.pipeline.workers.model import Registration, Worker, WorkerStatus
+from attune.store import schema
+from attune.store.database import Tx
+from attune.store.values import Json
+
+_COLUMNS = ", ".join(Worker.__struct_fields__)
+# The names in these statements are those of our own structs.
+_BY_NAME: Final = f"SELECT {_COLUMNS} FROM worker WHERE name = :name FOR UPDATE"  # noqa: S608
+_BY_ID: Final = f"SELECT {_COLUMNS} FROM worker WHERE id = :id"  # noqa: S608
+_AVAILABLE: Final = f"""
+    SELECT {_COLUMNS} FROM worker
+     WHERE status = 'active' AND NOT cordoned AND last_heartbeat > :since ORDER BY id FOR UPDATE
+"""  # noqa: S608
+_AVAILABLE_ONE: Final = f"""
+    SELECT {_COLUMNS} FROM worker
+     WHERE id = :only AND status = 'active' AND NOT cordoned AND last_heartbeat > :since FOR UPDATE
+"""  # noqa: S608
+_AGAIN: Final = """
+    UPDATE worker SET status = 'active', worker_type = :worker_type, host = :host, port = :port,
+           capacity = :capacity, supported_runtimes = :runtimes, labels = :labels, taints = :taints,
+           incarnation = :incarnation, last_heartbeat = :now, updated = :now
+     WHERE id = :id
+"""
+_BEAT: Final = """
+    UPDATE worker SET last_heartbeat = :now WHERE id = :id AND incarnation = :incarnation
+"""
+_STATUS: Final = """
+    UPDATE worker SET status = :status, updated = :now WHERE id = :id AND incarnation = :incarnation
+"""
+_CORDON: Final = """
+    UPDATE worker SET cordoned = :cordoned, cordon_reason = :reason, cordoned_by = :by,
+           cordoned_at = :at, updated = :now
+     WHERE id = :id
+"""
+_LOADS: Final = """
+    SELECT worker, count(*) AS load FROM entry
+     WHERE state = 'handed' AND worker = ANY(:ids::bigint[]) GROUP BY worker
+"""
+
+
+class _Load(msgspec.Struct, frozen=True):
+    worker: WorkerId
+    load: int
+
+
+async def register(tx: Tx, coming: Registration, now: datetime) -> Worker:
+    """The row of that name, now this worker's; whoever had it before finds another incarnation there."""
+    known = await tx.first(Worker, _BY_NAME, name=coming.name)
+    if known is None:
+        [new] = await tx.next_ids(schema.worker)
+        known = _first_row(WorkerId(new), coming, now)
+        if await tx.insert(schema.worker, [known], skip_existing=True):
+            return known
+        known = await tx.one(Worker, _BY_NAME, name=coming.name)
+    await tx.execute(
+        _AGAIN,
+        id=known.id,
+        worker_type=coming.worker_type,
+        host=coming.host,
+        port=coming.port,
+        capacity=coming.capacity,
+        runtimes=Json(coming.supported_runtimes),
+        labels=Json(coming.labels),
+        taints=Json(coming.taints),
+        incarnation=coming.incarnation,
+        now=now,
+    )
+    return await tx.one(Worker, _BY_ID, id=known.id)
+
+
+async def beat(tx: Tx, worker: WorkerId, incarnation: str, now: datetime) -> None:
+    """`Conflict` when another process has taken the name: this one must stop."""
+    if await tx.execute(_BEAT, id=worker, incarnation=incarnation, now=now) == 0:
+        raise Conflict(
+            "Another worker of the same name has come; worker.name must be unique.", worker=worker
+        )
+
+
+async def set_status(
+    tx: Tx, worker: WorkerId, incarnation: str, status: WorkerStatus, now: datetime
+) -> None:
+    await tx.execute(_STATUS, id=worker, incarnation=incarnation, status=status, now=now)
+
+
+async def cordon(
+    tx: Tx, worker: WorkerId, reason: str | None, by: IdentityId | None, now: datetime
+) -> Worker:
+    return await _set_cordon(tx, worker, cordoned=True, reason=reason, by=by, at=now, now=now)
+
+
+async def uncordon(tx: Tx, worker: WorkerId, now: datetime) -> Worker:
+    return await _set_cordon(tx, worker, cordoned=False, reason=None, by=None, at=None, now=now)
+
+
+async def get_worker(tx: Tx, worker: int) -> Worker:
+    found = await tx.first(Worker, _BY_ID, id=worker)
+    if found is None:
+        raise NotFound(f"There is no worker {worker}.", id=worker)
+    return found
+
+
+async def lock_available(tx: Tx, since: datetime, only: WorkerId | None = None) -> list[Worker]:
+    """The workers that may be given work, held until the transaction ends so that nobody else gives them any."""
+    if only is not None:
+        return await tx.all(Worker, _AVAILABLE_ONE, only=only, since=since)
+    return await tx.all(Worker, _AVAILABLE, since=since)
+
+
+async def loads(tx: Tx, workers: Collection[WorkerId]) -> dict[WorkerId, int]:
+    """How many executions each has, counted from the rows. Ask after the lock: before it they may change."""
+    found = await tx.all(_Load, _LOADS, ids=sorted(workers)) if workers else []
+    return {one.worker: one.load for one in found}
+
+
+async def _set_cordon(tx: Tx, worker: WorkerId, **values: object) -> Worker:
+    if await tx.execute(_CORDON, id=worker, **values) == 0:
+        raise NotFound(f"There is no worker {worker}.", id=worker)
+    return await get_worker(tx, worker)
+
+
+def _first_row(new: WorkerId, coming: Registration, now: datetime) -> Worker:
+    return Worker(
+        id=new,
+        name=coming.name,
+        worker_type=coming.worker_type,
+        host=coming.host,
+        port=coming.port,
+        status=WorkerStatus.ACTIVE,
+        capacity=coming.capacity,
+        supported_runtimes=coming.supported_runtimes,
+        labels=coming.labels,
+        taints=coming.taints,
+        incarnation=coming.incarnation,
+        last_heartbeat=now,
+        created=now,
+        updated=now,
+    )

@@ -1,0 +1,92 @@
+"""What a worker writes: that attempts run, and how they ended. The end is written whatever the database does."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from attune.kernel.batching import Batcher
+from attune.kernel.clock import Clock
+from attune.kernel.errors import AttuneError
+from attune.kernel.ids import ExecutionId, WorkerId
+from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.completion.model import Ended, Started
+from attune.pipeline.completion.steps import complete, report_running
+from attune.pipeline.executions.decide import unrun_result
+from attune.pipeline.flow import Flow
+from attune.pipeline.outbox import Outbox
+from attune.store.database import Tx
+from attune.worker.assembly import encoded
+
+_FIRST_DELAY: Final = 0.1
+_LONGEST_DELAY: Final = 5.0
+
+_log = structlog.get_logger()
+
+
+class Reports:
+    def __init__(self, flow: Flow, worker: WorkerId, clock: Clock) -> None:
+        self._flow = flow
+        self._worker = worker
+        self._clock = clock
+        self._ends: Batcher[Ended, None] = Batcher("completions", self._complete)
+
+    async def ended(self, ended: Ended) -> None:
+        """Return when it is written, however long that takes."""
+        await self._ends.submit(ended)
+
+    async def running(self, started: Sequence[Started]) -> None:
+        """A report that fails is only late: the end tells the same and more."""
+        try:
+            await self._flow.database.run(self._running_step, started)
+        except AttuneError as error:
+            _log.warning("Could not report what runs.", error=str(error))
+
+    async def stop(self) -> None:
+        await self._ends.stop()
+
+    async def _complete(self, ended: list[Ended]) -> list[Exception | None]:
+        delay = _FIRST_DELAY
+        while True:
+            try:
+                self._tell_late(await self._flow.database.run(self._complete_step, ended))
+                return [None] * len(ended)
+            except AttuneError as error:
+                if not error.retriable:
+                    return await self._complete_apart(ended, error)
+                _log.warning("Results wait for the database.", count=len(ended), error=str(error))
+            await self._clock.sleep(delay)
+            delay = min(delay * 2, _LONGEST_DELAY)
+
+    async def _complete_apart(
+        self, ended: list[Ended], error: AttuneError
+    ) -> list[Exception | None]:
+        """One of them cannot be stored. It ends as failed, with that reason, and the others as they did."""
+        if len(ended) == 1:
+            [one] = ended
+            _log.error(
+                "A result could not be stored.", execution_id=one.execution, error=str(error)
+            )
+            plain = _unstorable(one)
+            return [error] if plain == one else await self._complete([plain])
+        return [(await self._complete([one]))[0] for one in ended]
+
+    async def _complete_step(self, tx: Tx, ended: Sequence[Ended]) -> set[ExecutionId]:
+        outbox, now = Outbox(tx, self._flow.mail), self._clock.now()
+        return await complete(tx, self._flow.scheduler, outbox, self._worker, ended, now)
+
+    async def _running_step(self, tx: Tx, started: Sequence[Started]) -> int:
+        return await report_running(tx, Outbox(tx, self._flow.mail), started)
+
+    def _tell_late(self, late: set[ExecutionId]) -> None:
+        if late:
+            _log.warning(
+                "Results came too late: another attempt has the execution.", executions=sorted(late)
+            )
+
+
+def _unstorable(ended: Ended) -> Ended:
+    reason = "The result could not be stored; the worker's log has the details."
+    failed = ExecutionStatus.FAILED
+    return msgspec.structs.replace(ended, status=failed, result=encoded(unrun_result(reason)))
