@@ -262,7 +262,6 @@ def test_what_is_unknown_or_not_yet_supported_is_a_warning() -> None:
             "sensors/s.yaml": "ref: shop.s",
             "sensors/s.py": "",
             "queues/q.yaml": "ref: shop.q",
-            "policies/p.yml": "ref: shop.p",
             "workflows/w.yaml": "[",
         }
     )
@@ -271,7 +270,6 @@ def test_what_is_unknown_or_not_yet_supported_is_a_warning() -> None:
         "actions/lost.yaml: entry_point: the pack has no file 'lost.py'",
         "actions/ship.yaml: timout: an unknown field, which is ignored; did you mean 'timeout'?",
         "actions/workflows/flow.workflow.yaml: workflows are not yet supported; the file is kept",
-        "policies/p.yml: policies are not yet supported; the file is kept",
         "queues/q.yaml: queues are not yet supported; the file is kept",
         "sensors/s.yaml: sensors are not yet supported; the file is kept",
         "workflows/w.yaml: workflows are not yet supported; the file is kept",
@@ -293,7 +291,8 @@ def test_hidden_files_define_nothing() -> None:
 
 words = st.sampled_from(
     ["ref", "shop.a", "label", "enabled", "parameters", "type", "string", "grants", "conditions", "1", "true", "null",
-     "runner_type", "entry_point", "config", "worker_affinity", "required", "tags", "version", "1.0.0", "-1"]
+     "runner_type", "entry_point", "config", "worker_affinity", "required", "tags", "version", "1.0.0", "-1",
+     "action_ref", "pack_ref", "scope", "concurrency", "limit", "method", "enqueue", "quotas", "priority"]
 )  # fmt: skip
 documents = st.recursive(
     words | st.integers() | st.none() | st.booleans() | st.text(max_size=5),
@@ -304,7 +303,8 @@ documents = st.recursive(
 
 @given(
     st.dictionaries(
-        st.sampled_from([*SHOP, "permission_sets/p.yaml", "runtimes/r.yaml"]), documents
+        st.sampled_from([*SHOP, "permission_sets/p.yaml", "runtimes/r.yaml", "policies/p.yaml"]),
+        documents,
     )
 )
 def test_any_documents_are_a_pack_or_refused(found: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from attune.kernel.errors import DatabaseUnavailable
-from attune.services.duty import Duty, DutyConfig
+from attune.kernel.duty import Duty, DutyConfig
 from attune.simulation.clock import ManualClock
 
 
