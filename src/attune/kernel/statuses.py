@@ -90,6 +90,15 @@ def sources_of(target: ExecutionStatus) -> frozenset[ExecutionStatus]:
     return frozenset(source for source, targets in TRANSITIONS.items() if target in targets)
 
 
+def sources_through(*arrows: ExecutionStatus) -> frozenset[ExecutionStatus]:
+    """Where a write to the last of several arrows may start, when one step passes through all of them.
+
+    `sources_through(RUNNING, COMPLETED)`: what runs may complete, and so may what was handed over and ended before
+    anybody could see it run.
+    """
+    return frozenset().union(*(sources_of(target) for target in arrows)) - set(arrows[1:])
+
+
 def owner_of(status: ExecutionStatus) -> Owner:
     """Who may write while an execution is in `status` and no lease has run out."""
     return _OWNERS.get(status, Owner.NOBODY)

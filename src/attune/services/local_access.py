@@ -66,7 +66,7 @@ class LocalAccess(Duty[DutyConfig]):
 
     async def stop(self) -> None:
         await super().stop()
-        operator, self._operator = self._operator, None
+        operator, self._operator, self._written = self._operator, None, None
         if operator is not None:
             self._file.unlink(missing_ok=True)
             await self._database.run(_dismiss, operator.id)

@@ -16,7 +16,7 @@ from attune.kernel.clock import SystemClock
 from attune.kernel.envelope import Envelope, Stamp
 from attune.kernel.ids import EventId, Ids
 from attune.kernel.messages import EventCreated, MessageType
-from attune.services.duty import Duty, DutyConfig
+from attune.kernel.duty import Duty, DutyConfig
 from attune.simulation.clock import ManualClock
 from attune.store.database import Database, Tx
 from attune.store.sqlite import SQLiteDatabase

@@ -7,15 +7,26 @@ from attune.store.schema.base import SCHEMA, Id, JsonText, Moment, metadata
 from attune.store.schema.catalog import (
     action,
     action_definition,
+    catalog_version,
     identity,
     pack,
     permission_set,
+    policy,
     rule,
     runtime,
     trigger,
 )
 from attune.store.schema.identities import first_administrator, permission_assignment
 from attune.store.schema.messages import dead_letter
+from attune.store.schema.pipeline import (
+    enforcement,
+    entry,
+    event,
+    execution,
+    execution_output,
+    lane,
+    worker,
+)
 
 __all__ = [
     "SCHEMA",
@@ -24,14 +35,23 @@ __all__ = [
     "Moment",
     "action",
     "action_definition",
+    "catalog_version",
     "dead_letter",
+    "enforcement",
+    "entry",
+    "event",
+    "execution",
+    "execution_output",
     "first_administrator",
     "identity",
+    "lane",
     "metadata",
     "pack",
     "permission_assignment",
     "permission_set",
+    "policy",
     "rule",
     "runtime",
     "trigger",
+    "worker",
 ]

@@ -1,5 +1,7 @@
 """What all tables share: the types that both databases have, names of constraints, and three columns."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -20,7 +22,7 @@ metadata = sa.MetaData(
 )
 
 
-def table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
+def table(name: str, *parts: sa.schema.SchemaItem, **options: Any) -> sa.Table:
     """A table with what every table has: an id that is never given twice, and when it was made and changed."""
     return sa.Table(
         name,
@@ -30,4 +32,5 @@ def table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
         sa.Column("created", Moment, nullable=False),
         sa.Column("updated", Moment, nullable=False),
         sqlite_autoincrement=True,
+        **options,
     )

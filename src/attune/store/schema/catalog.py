@@ -7,7 +7,7 @@ pack's file said, beside the column that a user may have changed since (`enabled
 
 import sqlalchemy as sa
 
-from attune.store.schema.base import Id, JsonText, table
+from attune.store.schema.base import Id, JsonText, metadata, table
 
 identity = table(
     "identity",
@@ -152,4 +152,37 @@ sa.Index(
     rule.c.trigger,
     postgresql_where=rule.c.enabled,
     sqlite_where=rule.c.enabled,
+)
+
+# How many executions may run, and when. The scope's ref is an action's or a pack's; null for everything.
+policy = table(
+    "policy",
+    sa.Column("ref", sa.Text, nullable=False, unique=True),
+    sa.Column("pack", Id, sa.ForeignKey("pack.id", ondelete="CASCADE")),
+    sa.Column("pack_ref", sa.Text),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("description", sa.Text),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("scope_type", sa.Text, nullable=False),
+    sa.Column("scope_ref", sa.Text),
+    sa.Column("concurrency_limit", sa.Integer),
+    sa.Column("concurrency_method", sa.Text, nullable=False),
+    sa.Column("concurrency_parameters", JsonText, nullable=False),
+    sa.Column("rate_limit", JsonText),
+    sa.Column("quotas", JsonText, nullable=False),
+    sa.Column("windows", JsonText, nullable=False),
+    sa.Column("blackouts", JsonText, nullable=False),
+    sa.Column("tags", JsonText, nullable=False),
+    sa.Column("is_adhoc", sa.Boolean, nullable=False),
+    sa.Column("declared", JsonText),
+)
+sa.Index(None, policy.c.scope_type, policy.c.scope_ref)
+
+# One row. Every change of what users define raises it in the same transaction, so that a step which reads it
+# knows whether what its process has compiled still holds.
+catalog_version = sa.Table(
+    "catalog_version",
+    metadata,
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
 )

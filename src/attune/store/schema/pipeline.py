@@ -1,0 +1,194 @@
+"""What happens: events, enforcements, executions, the queues they wait in and the workers that run them.
+
+Hot and cold are apart. `event`, `enforcement` and `execution` are history: they outlive what they name, so
+they have no foreign keys. `lane`, `entry` and `worker` are small and change all the time; an entry is there
+for as long as its execution has not ended, and is the slot that it holds.
+"""
+
+import sqlalchemy as sa
+
+from attune.store.schema.base import Id, JsonText, Moment, metadata, table
+
+event = table(
+    "event",
+    sa.Column("trigger", Id),
+    sa.Column("trigger_ref", sa.Text, nullable=False),
+    sa.Column("source", Id),
+    sa.Column("source_ref", sa.Text),
+    # The one rule that a firing is meant for; null for an event that every rule of its trigger may answer.
+    sa.Column("rule", Id),
+    sa.Column("rule_ref", sa.Text),
+    sa.Column("idempotency_key", sa.Text),
+    sa.Column("processed_at", Moment),
+    sa.Column("config", JsonText),
+    # Which rules were considered, and why each did or did not match: [{rule_ref, matched, reason}].
+    sa.Column("rules", JsonText),
+    sa.Column("payload", JsonText, nullable=False),
+)
+
+enforcement = table(
+    "enforcement",
+    sa.Column("rule", Id),
+    sa.Column("rule_ref", sa.Text, nullable=False),
+    sa.Column("event", Id),
+    sa.Column("trigger_ref", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("warnings", JsonText),
+    sa.Column("resolved_at", Moment),
+    sa.Column("condition", sa.Text, nullable=False),
+    sa.Column("conditions", JsonText, nullable=False),
+    sa.Column("config", JsonText),
+    # Null where it is the event's own.
+    sa.Column("payload", JsonText),
+    sa.UniqueConstraint("event", "rule"),
+)
+
+execution = table(
+    "execution",
+    sa.Column("action", Id),
+    sa.Column("action_ref", sa.Text, nullable=False),
+    sa.Column("definition", Id, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    # The last word again if it is not `completed`. It is indexed and `status` is not: on PostgreSQL an
+    # execution that goes well then changes no index from its insertion to its end.
+    sa.Column("failure", sa.Text),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("priority", sa.SmallInteger, nullable=False),
+    sa.Column("parent", Id),
+    sa.Column("original_execution", Id),
+    sa.Column("enforcement", Id),
+    sa.Column("rule_ref", sa.Text),
+    sa.Column("trigger_ref", sa.Text),
+    sa.Column("executor", Id),
+    sa.Column("worker", Id),
+    sa.Column("started_at", Moment),
+    sa.Column("timeout_seconds", sa.Float),
+    sa.Column("idempotency_key", sa.Text),
+    sa.Column("trace_tag", sa.Text),
+    sa.Column("permission_set_refs", JsonText),
+    sa.Column("worker_selector", JsonText),
+    sa.Column("worker_tolerations", JsonText),
+    sa.Column("worker_affinity", JsonText),
+    sa.Column("workflow_task", JsonText),
+    sa.Column("env_vars", JsonText),
+    sa.Column("config", JsonText, nullable=False),
+    sa.Column("result", JsonText),
+    postgresql_with={"fillfactor": 80},
+)
+
+# A queue: one for each action, or for each action and group. Its counters change under its lock only.
+lane = table(
+    "lane",
+    sa.Column("action_ref", sa.Text, nullable=False),
+    sa.Column("group_key", sa.Text, nullable=False),
+    sa.Column("paused", sa.Boolean, nullable=False),
+    sa.Column("next_sequence", sa.BigInteger, nullable=False),
+    sa.Column("queue_length", sa.Integer, nullable=False),
+    sa.Column("active_count", sa.Integer, nullable=False),
+    sa.Column("total_enqueued", sa.BigInteger, nullable=False),
+    sa.Column("total_completed", sa.BigInteger, nullable=False),
+    sa.Column("last_enqueued_at", Moment, nullable=False),
+    sa.UniqueConstraint("action_ref", "group_key"),
+    postgresql_with={"fillfactor": 50},
+)
+
+entry = sa.Table(
+    "entry",
+    metadata,
+    sa.Column("execution", Id, primary_key=True, autoincrement=False),
+    sa.Column("lane", Id, nullable=False),
+    sa.Column("band", sa.SmallInteger, nullable=False),
+    sa.Column("sequence", sa.BigInteger, nullable=False),
+    # queued: waits for a slot. ready: has one, waits for a worker. handed: a worker has it.
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("enqueued_at", Moment, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("definition", Id, nullable=False),
+    sa.Column("worker_selector", JsonText),
+    sa.Column("worker", Id),
+    sa.Column("lease_expires_at", Moment),
+    postgresql_with={"fillfactor": 50},
+)
+
+worker = table(
+    "worker",
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("worker_type", sa.Text, nullable=False),
+    sa.Column("worker_role", sa.Text, nullable=False),
+    sa.Column("host", sa.Text),
+    sa.Column("port", sa.Integer),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("capacity", sa.Integer, nullable=False),
+    sa.Column("supported_runtimes", JsonText, nullable=False),
+    sa.Column("labels", JsonText, nullable=False),
+    sa.Column("taints", JsonText, nullable=False),
+    # Changes with every registration: a process that finds another one here has been replaced.
+    sa.Column("incarnation", sa.Text, nullable=False),
+    sa.Column("last_heartbeat", Moment, nullable=False),
+    sa.Column("cordoned", sa.Boolean, nullable=False),
+    sa.Column("cordon_reason", sa.Text),
+    sa.Column("cordoned_by", Id),
+    sa.Column("cordoned_at", Moment),
+    postgresql_with={"fillfactor": 50},
+)
+
+# Output of what runs now, for those who follow it. It goes when the result, which holds all of it, is written.
+execution_output = sa.Table(
+    "execution_output",
+    metadata,
+    sa.Column("execution", Id, primary_key=True, autoincrement=False),
+    sa.Column("stream", sa.Text, primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    # Where the text begins, in bytes of its UTF-8 form.
+    sa.Column("begins_at", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("text", sa.Text, nullable=False),
+)
+
+
+def _partial(name: str, condition: sa.ColumnElement[bool], *columns: sa.Column[object]) -> None:
+    sa.Index(name, *columns, postgresql_where=condition, sqlite_where=condition)
+
+
+_partial("ix_event_unprocessed", event.c.processed_at.is_(None), event.c.id)
+sa.Index(None, event.c.trigger_ref, event.c.id)
+_partial("ix_event_rule_ref", event.c.rule_ref.is_not(None), event.c.rule_ref, event.c.id)
+sa.Index(
+    "uq_event_idempotency_key",
+    event.c.idempotency_key,
+    unique=True,
+    postgresql_where=event.c.idempotency_key.is_not(None),
+    sqlite_where=event.c.idempotency_key.is_not(None),
+)
+
+_partial("ix_enforcement_created", enforcement.c.status == "created", enforcement.c.id)
+sa.Index(None, enforcement.c.rule_ref, enforcement.c.id)
+
+_partial(
+    "ix_execution_failure", execution.c.failure.is_not(None), execution.c.failure, execution.c.id
+)
+sa.Index(None, execution.c.action_ref, execution.c.id)
+_partial(
+    "ix_execution_enforcement",
+    execution.c.enforcement.is_not(None),
+    execution.c.enforcement,
+    execution.c.id,
+)
+_partial("ix_execution_parent", execution.c.parent.is_not(None), execution.c.parent, execution.c.id)
+_partial(
+    "ix_execution_rule_ref", execution.c.rule_ref.is_not(None), execution.c.rule_ref, execution.c.id
+)
+sa.Index(
+    "uq_execution_idempotency_key",
+    execution.c.idempotency_key,
+    unique=True,
+    postgresql_where=execution.c.idempotency_key.is_not(None),
+    sqlite_where=execution.c.idempotency_key.is_not(None),
+)
+
+_partial("ix_entry_queued", entry.c.state == "queued", entry.c.lane, entry.c.band, entry.c.sequence)
+_partial(
+    "ix_entry_ready", entry.c.state == "ready", entry.c.band, entry.c.enqueued_at, entry.c.sequence
+)
+_partial("ix_entry_handed", entry.c.state == "handed", entry.c.worker)
