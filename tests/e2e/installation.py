@@ -17,6 +17,7 @@ class Installation:
     def __init__(self, folder: Path, **variables: str) -> None:
         self.folder = folder
         self.address = ""
+        self.token = ""
         self.processes: dict[str, AttuneProcess] = {}
         self.variables = {
             "ATTUNE__DATA_DIR": str(folder),
@@ -60,7 +61,7 @@ class Installation:
 
     def client(self) -> attune.Client:
         client = self._stack.enter_context(attune.Client(self.address))
-        client.auth.login(ADMIN["login"], ADMIN["password"])
+        self.token = client.auth.login(ADMIN["login"], ADMIN["password"]).access_token
         return client
 
     def _start(self, name: str, *arguments: str, **variables: str) -> AttuneProcess:

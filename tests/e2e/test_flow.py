@@ -116,8 +116,7 @@ def test_output_can_be_followed_while_it_is_written(client: attune.Client, pack:
 def test_a_webhook_fires_a_rule_with_a_condition_and_a_template(
     installation: Installation, client: attune.Client, pack: str
 ) -> None:
-    token = client.server.access_token
-    bearer = {"Authorization": f"Bearer {token}"}
+    bearer = {"Authorization": f"Bearer {installation.token}"}
     base = f"{installation.address}/api/v1"
     config = {"webhook_config": {"hmac": {"enabled": True, "secret": "s3", "algorithm": "sha256"}}}
     status, enabled = post(

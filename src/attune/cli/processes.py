@@ -18,6 +18,9 @@ DataDir = Annotated[
 ]
 Host = Annotated[str | None, typer.Option(help="Address to listen on.")]
 Port = Annotated[int | None, typer.Option(help="Port to listen on; 0 takes any free one.")]
+Demo = Annotated[
+    bool, typer.Option("--demo/--no-demo", help="Whether the pack `demo` is loaded, to play with.")
+]
 
 _HELP = {
     Role.API: "Serve the REST API.",
@@ -36,10 +39,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def up(
-    config: ConfigFile = None, data_dir: DataDir = None, host: Host = None, port: Port = None
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    host: Host = None,
+    port: Port = None,
+    demo: Demo = True,
 ) -> None:
     settings = settings_and_logs(config, data_dir=data_dir, server__host=host, server__port=port)
-    _run(everything(settings, _announce))
+    _run(everything(settings, _announce, demo=demo))
 
 
 def _runner(one: Role) -> Callable[..., None]:

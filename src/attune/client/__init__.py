@@ -39,10 +39,10 @@ from attune.client.models import (
     ExecutionSummary,
     Page,
     Pagination,
-    Worker,
 )
 from attune.client.servers import Server, find_server
 from attune.client.session import Patience
+from attune.client.worker_models import Worker
 from attune.kernel.statuses import ExecutionStatus
 
 __all__ = [

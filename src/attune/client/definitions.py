@@ -27,9 +27,12 @@ class Pack(PackSummary, frozen=True, kw_only=True):
 
 
 class PackInstallation(msgspec.Struct, frozen=True, kw_only=True):
+    """`warnings` is what the pack's author should know: what was left out, and why."""
+
     pack: Pack
     test_result: Any = None
     tests_skipped: bool = False
+    warnings: list[str] = []
 
 
 class ActionSummary(Stored, frozen=True, kw_only=True):

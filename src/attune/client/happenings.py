@@ -11,7 +11,6 @@ from attune.client.models import (
     Event,
     EventSummary,
     Page,
-    Worker,
 )
 from attune.client.operations import Listing, Operation, W
 from attune.client.requests import (
@@ -21,6 +20,7 @@ from attune.client.requests import (
     EventRequest,
     WorkerFilters,
 )
+from attune.client.worker_models import Worker
 
 _EVENTS = list[Event]
 

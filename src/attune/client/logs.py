@@ -15,7 +15,7 @@ from attune.kernel.ids import ExecutionId
 
 STREAMS: Final = ("stdout", "stderr")
 _TEXT: Final = frozenset({"content", "append"})
-_LONGEST_QUIET: Final = 30.0
+_LONGEST_QUIET: Final = 30.0  # longer than the server's signs of life are apart
 _REOPEN_SECONDS: Final = 0.5
 
 

@@ -1,4 +1,4 @@
-"""What happens: executions, events, enforcements and workers, under the names of the API.
+"""What happens: executions, events and enforcements, under the names of the API.
 
 Fields that this version does not know are ignored, here and in `definitions` and `accounts`.
 """
@@ -83,7 +83,10 @@ class ExecutionSummary(Stored, frozen=True, kw_only=True):
 
 
 class Execution(ExecutionSummary, frozen=True, kw_only=True):
-    """`result` is null until it has ended; `config` is its parameters, secret ones left out."""
+    """`result` is null until it has ended; `config` is its parameters, secret ones left out.
+
+    `reason` is what it waits for: concurrency, a worker, …; null where it does not wait.
+    """
 
     action: ActionId | None = None
     config: dict[str, Any] | None = None
@@ -95,6 +98,7 @@ class Execution(ExecutionSummary, frozen=True, kw_only=True):
     worker_affinity: Any = None
     worker_tolerations: Any = None
     timeout_seconds: float | None = None
+    reason: str | None = None
     trace_tag: str | None = None
 
     @property
@@ -162,37 +166,3 @@ class Enforcement(EnforcementSummary, frozen=True, kw_only=True):
     reason: str | None = None
     warnings: list[Any] | None = None
     resolved_at: datetime | None = None
-
-
-class WorkerLoad(msgspec.Struct, frozen=True, kw_only=True):
-    running: int = 0
-    scheduled: int = 0
-    total_active: int = 0
-    max_concurrent_executions: int | None = None
-    utilization_percent: int | None = None
-    queue_depth: int | None = None
-
-
-class WorkerRuntime(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    versions: list[str] = []
-
-
-class Worker(Stored, frozen=True, kw_only=True):
-    id: WorkerId
-    name: str
-    worker_role: str
-    worker_type: str
-    status: str | None = None
-    health_state: str | None = None
-    host: str | None = None
-    port: int | None = None
-    last_heartbeat: datetime | None = None
-    heartbeat_age_seconds: float | None = None
-    heartbeat_stale: bool | None = None
-    cordoned: bool = False
-    cordon_reason: str | None = None
-    cordoned_by: IdentityId | None = None
-    cordoned_at: datetime | None = None
-    load: WorkerLoad = WorkerLoad()
-    supported_runtimes: list[WorkerRuntime] = []

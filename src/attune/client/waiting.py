@@ -19,7 +19,7 @@ from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import TERMINAL, ExecutionStatus
 
 _FIRST_QUIET: Final = 0.5
-_LONGEST_QUIET: Final = 15.0
+_LONGEST_QUIET: Final = 20.0  # longer than the server's signs of life are apart
 _FIRST_DELAY: Final = 0.05
 _LONGEST_DELAY: Final = 2.0
 _GROWTH: Final = 1.5

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from attune.catalog.rows import PERMISSION_SETS, ids
-from attune.identities.model import ADMINISTRATOR, Held, PermissionAssignment
+from attune.identities.model import ADMINISTRATOR, LOCAL_OPERATOR, Held, PermissionAssignment
 from attune.kernel.ids import IdentityId, PermissionAssignmentId, PermissionSetId
 from attune.store.database import Tx
 from attune.store.schema import first_administrator, permission_assignment
@@ -80,10 +80,13 @@ async def grants_of(tx: Tx, refs: Collection[str]) -> list[dict[str, Any]]:
 
 
 async def administrator_exists(tx: Tx) -> bool:
+    """Somebody, that is: the operator of this machine holds the set for as long as its process runs."""
     found = await tx.first(
         int,
-        "SELECT id FROM permission_assignment WHERE permission_set_ref = :ref LIMIT 1",
+        "SELECT a.id FROM permission_assignment a JOIN identity i ON i.id = a.identity"
+        " WHERE a.permission_set_ref = :ref AND i.login <> :operator LIMIT 1",
         ref=ADMINISTRATOR,
+        operator=LOCAL_OPERATOR,
     )
     return found is not None
 

@@ -9,6 +9,7 @@ import msgspec
 from attune.kernel.ids import IdentityId, PermissionAssignmentId, PermissionSetId
 
 ADMINISTRATOR: Final = "core.admin"
+LOCAL_OPERATOR: Final = "attune.local"
 
 Subject = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,18}\Z")]
 

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from attune.identities.assignments import assign
-from attune.identities.model import ADMINISTRATOR, Identity, TokenType
+from attune.identities.model import ADMINISTRATOR, LOCAL_OPERATOR, Identity, TokenType
 from attune.identities.steps import NewIdentity, add, with_login
 from attune.identities.tokens import Tokens
 from attune.kernel.clock import Clock
@@ -24,7 +24,6 @@ from attune.kernel.ids import IdentityId
 from attune.services.local_file import LocalServer, local_file, write_private
 from attune.store.database import Database, Tx
 
-LOGIN: Final = "attune.local"
 _DISPLAY_NAME: Final = "Local operator"
 _TOKEN_LIFE: Final = timedelta(days=30)
 _RENEWAL: Final = timedelta(days=1)
@@ -60,7 +59,9 @@ class LocalAccess(Duty[DutyConfig]):
     async def start(self) -> asyncio.Task[None]:
         self._operator = await self._database.run(_operator, self.clock.now())
         if self._operator is None:
-            _log.warning("The login of the local operator is somebody's account.", login=LOGIN)
+            _log.warning(
+                "The login of the local operator is somebody's account.", login=LOCAL_OPERATOR
+            )
         await self.run_once()
         return await super().start()
 
@@ -84,10 +85,10 @@ class LocalAccess(Duty[DutyConfig]):
 
 async def _operator(tx: Tx, now: datetime) -> Identity | None:
     """None where somebody registered that login: his account must not become an administrator's."""
-    found = await with_login(tx, LOGIN)
+    found = await with_login(tx, LOCAL_OPERATOR)
     if found is not None and (found.password_hash is not None or found.identity.frozen):
         return None
-    new = NewIdentity(login=LOGIN, display_name=_DISPLAY_NAME)
+    new = NewIdentity(login=LOCAL_OPERATOR, display_name=_DISPLAY_NAME)
     identity = found.identity if found else await add(tx, new, now)
     await assign(tx, identity.id, [ADMINISTRATOR], now)
     return identity

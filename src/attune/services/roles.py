@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from attune.api.app import create_app
+from attune.api.execution_feed import ExecutionFeed, feed_queue
 from attune.api.health import Health
 from attune.api.notices import BusNotices
 from attune.api.parts import ApiParts
@@ -38,6 +39,7 @@ from attune.pipeline.processors.fallback import Fallback
 from attune.pipeline.scheduling.model import Terms
 from attune.services.connections import BusPart, DatabasePart
 from attune.services.core_pack import CorePack
+from attune.services.demo import DemoPack
 from attune.services.http import HttpServer
 from attune.services.local_access import LocalAccess
 from attune.services.part import Part
@@ -91,24 +93,21 @@ class Base:
         return Flow(self.database, self.clock, mail, terms, through=through)
 
 
-def everything(settings: Settings, ready: Callable[[str], None]) -> Process:
-    """All roles in one process; `ready` gets the address when it can be used."""
+def everything(settings: Settings, ready: Callable[[str], None], *, demo: bool = False) -> Process:
+    """All roles in one process; `ready` gets the address when it can be used. `demo` loads the demo pack."""
     base = _base(settings)
     flow = base.flow("attune", through=True)
-    server = _http_server(base, flow)
+    feed = _feed(base)
+    server = _http_server(base, flow, feed)
     parts: list[Part] = [
         *base.parts(),
         *_founding_parts(base),
+        *([DemoPack(settings, base.database, base.clock)] if demo else []),
         _worker(base, lambda: server.address),
         *_executor_parts(base, flow),
         server,
-        LocalAccess(
-            base.database,
-            base.clock,
-            base.accounts.tokens,
-            settings.data_dir,
-            lambda: server.address,
-        ),
+        feed,
+        *_local_access(base, server),
     ]
     return _process("attune", base, parts, lambda: ready(server.address))
 
@@ -119,7 +118,8 @@ def role(role: Role, settings: Settings) -> Process:
     match role:
         case Role.API:
             flow = base.flow(_source(role), through=False)
-            parts: list[Part] = [*_founding_parts(base), _http_server(base, flow)]
+            feed = _feed(base)
+            parts: list[Part] = [*_founding_parts(base), _http_server(base, flow, feed), feed]
         case Role.EXECUTOR:
             parts = _executor_parts(base, base.flow(_source(role), through=True))
         case Role.WORKER:
@@ -127,6 +127,14 @@ def role(role: Role, settings: Settings) -> Process:
         case Role.SENSOR:
             parts = []
     return _process(role, base, [*base.parts(), *parts])
+
+
+def _local_access(base: Base, server: HttpServer) -> list[Part]:
+    """Only where this process is the whole installation: on servers that others share everybody logs in."""
+    if not base.settings.embedded:
+        return []
+    tokens, data_dir = base.accounts.tokens, base.settings.data_dir
+    return [LocalAccess(base.database, base.clock, tokens, data_dir, lambda: server.address)]
 
 
 def _source(role: Role) -> str:
@@ -192,12 +200,18 @@ def _founding_parts(base: Base) -> list[Part]:
     ]
 
 
-def _http_server(base: Base, flow: Flow) -> HttpServer:
-    app = create_app(_api_parts(base, flow))
+def _feed(base: Base) -> ExecutionFeed:
+    executions = base.settings.message_queue.exchange
+    queue = feed_queue(base.ids.token("api.", size=8), executions)
+    return ExecutionFeed(base.database, base.bus, base.clock, queue)
+
+
+def _http_server(base: Base, flow: Flow, feed: ExecutionFeed) -> HttpServer:
+    app = create_app(_api_parts(base, flow, feed))
     return HttpServer(app, base.settings.server.host, base.settings.server.port)
 
 
-def _api_parts(base: Base, flow: Flow) -> ApiParts:
+def _api_parts(base: Base, flow: Flow, feed: ExecutionFeed) -> ApiParts:
     return ApiParts(
         health=Health(base.database, base.bus),
         accounts=base.accounts,
@@ -208,6 +222,7 @@ def _api_parts(base: Base, flow: Flow) -> ApiParts:
         packs=PackInstaller(base.database, base.clock, base.settings.data_dir / "packs"),
         notices=BusNotices(base.announcer, Stamp("api", base.clock, base.ids)),
         flow=flow,
+        feed=feed,
     )
 
 

@@ -292,9 +292,11 @@ def test_a_pack_is_installed_from_its_folder(
     attune: CommandLine, server: FakeServer, tmp_path: Path
 ) -> None:
     (tmp_path / "pack.yaml").write_text("ref: demo\n")
-    server.on("POST", f"{API}/packs/upload", data({"pack": pack()}, 201))
+    told = "policies/x.yaml: rate_limit: not supported yet"
+    server.on("POST", f"{API}/packs/upload", data({"pack": pack(), "warnings": [told]}, 201))
     shown = attune("pack", "install", str(tmp_path), "--force")
     assert shown.out == "Pack demo 1.0.0 is installed.\n"
+    assert told in shown.err
     assert b'name="force"\r\n\r\ntrue' in server.requests[0].content
     server.on(
         "POST", f"{API}/packs/upload", refusal(409, "The pack demo exists; force updates it.")

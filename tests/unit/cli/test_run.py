@@ -175,6 +175,14 @@ def test_a_refusal_is_told_with_each_field(attune: CommandLine, server: FakeServ
     ]
 
 
+def test_what_the_sentence_says_is_not_said_again(attune: CommandLine, server: FakeServer) -> None:
+    lives(server)
+    sentence = "parameters.message: must be a string"
+    details = {"parameters.message": "must be a string"}
+    server.on("POST", EXECUTE, refusal(422, sentence, details=details))
+    assert attune("run", "core.echo").err == f"attune: {sentence}\n"
+
+
 @pytest.mark.parametrize(("typed", "near"), [("core.ecko", "core.echo"), ("ech", "core.echo")])
 def test_a_mistyped_ref_is_answered_with_near_ones(
     attune: CommandLine, server: FakeServer, typed: str, near: str

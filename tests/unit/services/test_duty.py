@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from attune.kernel.errors import DatabaseUnavailable
 from attune.kernel.duty import Duty, DutyConfig
+from attune.kernel.errors import DatabaseUnavailable
 from attune.simulation.clock import ManualClock
 
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from attune.client import find_server
 from attune.identities.accounts import Accounts, Registration
 from attune.identities.administrator import FirstAdministrator
-from attune.identities.model import ADMINISTRATOR
+from attune.identities.model import ADMINISTRATOR, LOCAL_OPERATOR
 from attune.identities.passwords import Passwords
 from attune.identities.tokens import Tokens
 from attune.kernel.clock import SystemClock
@@ -21,7 +21,7 @@ from attune.kernel.configuration import load_settings
 from attune.kernel.errors import Unauthenticated
 from attune.kernel.ids import Ids
 from attune.kernel.settings import SecuritySettings
-from attune.services.local_access import LOGIN, LocalAccess
+from attune.services.local_access import LocalAccess
 from attune.services.local_file import local_file, read_local
 from attune.simulation.clock import ManualClock
 from attune.store import migrate
@@ -78,7 +78,7 @@ async def test_while_it_runs_the_file_lets_one_in_as_an_administrator(
     await part.start()
     assert stat.S_IMODE(local_file(tmp_path).stat().st_mode) == 0o600
     caller = await accounts.caller(token_in(tmp_path))
-    assert (caller.login, caller.permission_set_refs) == (LOGIN, (ADMINISTRATOR,))
+    assert (caller.login, caller.permission_set_refs) == (LOCAL_OPERATOR, (ADMINISTRATOR,))
     profile = await accounts.profile(caller)
     assert (profile.identity.display_name, profile.has_password) == ("Local operator", False)
     await part.stop()
@@ -113,9 +113,19 @@ async def test_the_first_to_register_is_administrator_all_the_same(
     await part.start()
     await accounts.register("ann", PASSWORD, None)
     await accounts.register("bob", PASSWORD, None)
-    assert await administrators(accounts.database) == ["ann", LOGIN]
+    assert await administrators(accounts.database) == ["ann", LOCAL_OPERATOR]
     await part.stop()
     assert await administrators(accounts.database) == ["ann"]
+
+
+async def test_an_operator_left_behind_by_a_killed_process_is_no_administrator(
+    part: LocalAccess, accounts: Accounts
+) -> None:
+    await part.start()
+    given = SecuritySettings(admin_login="root", admin_password=PASSWORD)
+    await FirstAdministrator(accounts, given).start()
+    assert await administrators(accounts.database) == [LOCAL_OPERATOR, "root"]
+    await part.stop()
 
 
 async def test_the_administrator_of_the_settings_is_made_at_a_later_start(
@@ -131,7 +141,7 @@ async def test_the_administrator_of_the_settings_is_made_at_a_later_start(
 async def test_nobody_can_log_in_as_the_operator(part: LocalAccess, accounts: Accounts) -> None:
     await part.start()
     with pytest.raises(Unauthenticated):
-        await accounts.login(LOGIN, SecretStr(""))
+        await accounts.login(LOCAL_OPERATOR, SecretStr(""))
     await part.stop()
 
 
@@ -139,7 +149,7 @@ async def test_one_who_registered_that_login_is_given_nothing(
     part: LocalAccess, accounts: Accounts, tmp_path: Path
 ) -> None:
     await accounts.register("ann", PASSWORD, None)
-    await accounts.register(LOGIN, PASSWORD, None)
+    await accounts.register(LOCAL_OPERATOR, PASSWORD, None)
     with capture_logs() as logs:
         await part.start()
     assert [each["log_level"] for each in logs] == ["warning"]
@@ -159,5 +169,5 @@ async def test_the_token_is_renewed_long_before_it_ends(
     await part.run_once()
     assert token_in(tmp_path) != first
     await clock.advance(timedelta(days=28).total_seconds())
-    assert (await accounts.caller(first)).login == LOGIN
+    assert (await accounts.caller(first)).login == LOCAL_OPERATOR
     await part.stop()

@@ -1,0 +1,4 @@
+from attune.client import AsyncClient as AsyncClient
+from attune.client import Client as Client
+
+__version__: str

@@ -1,0 +1,144 @@
+"""`attune run`: an action, now, followed to its end."""
+
+from typing import Annotated
+
+import typer
+
+from attune.cli.completion import action_refs
+from attune.cli.failures import REFUSED, near_names
+from attune.cli.frame import command
+from attune.cli.live import followed
+from attune.cli.parameters import needs_schema, parameters_from, variables_from
+from attune.cli.results import result_panel
+from attune.cli.session import Session
+from attune.client.models import Execution
+from attune.client.requests import ExecutionOptions
+
+_INTERRUPTED = 130
+
+Ref = Annotated[str, typer.Argument(help="The action.", autocompletion=action_refs)]
+Param = Annotated[
+    list[str],
+    typer.Option(
+        "--param",
+        "-p",
+        metavar="NAME=VALUE",
+        help="A parameter, read as the type that the action's schema gives it. NAME:=JSON takes any JSON.",
+    ),
+]
+Params = Annotated[
+    str | None, typer.Option("--params", metavar="JSON|@FILE", help="All parameters as one object.")
+]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Stay until it has ended.")]
+WaitTimeout = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="SECONDS", help="Stay no longer than this; it goes on by itself."),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="How long it may run; time in the queue does not count."),
+]
+Priority = Annotated[
+    str | None, typer.Option(help="critical, high, normal, low or background.", metavar="WORD")
+]
+Env = Annotated[
+    list[str], typer.Option("--env", "-e", metavar="NAME=VALUE", help="A variable for the action.")
+]
+Follow = Annotated[
+    bool | None,
+    typer.Option(
+        "--follow/--no-follow",
+        show_default=False,
+        help="Show its output while it runs (the default for people; with -o json it goes to standard error).",
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option("--idempotency-key", help="Run once, however often this command is repeated."),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    command(
+        app,
+        "run",
+        "attune run core.echo -p message=hello",
+        "attune run deploy.service -p replicas=3 -p 'tags:=[\"blue\"]' --priority high",
+        "attune run core.echo --params @parameters.json -o json",
+    )(run)
+
+
+def run(
+    session: Session,
+    ref: Ref,
+    param: Param = [],  # noqa: B006 - never changed
+    params: Params = None,
+    wait: Wait = True,
+    wait_timeout: WaitTimeout = None,
+    timeout: Timeout = None,
+    priority: Priority = None,
+    env: Env = [],  # noqa: B006 - never changed
+    follow: Follow = None,
+    idempotency_key: Key = None,
+) -> None:
+    """Run an action, follow it and show its result.
+
+    Exit code 0 if it completed, 1 if it did not.
+    """
+    options = _options(timeout, priority, env, idempotency_key)
+    actions = session.client.actions
+    with near_names(ref, actions.iterate):
+        schema = actions.get(ref).param_schema if needs_schema(param) else None
+        values = parameters_from(param, params, schema)
+        execution = session.client.executions.execute(ref, values, **options)
+    if not wait:
+        session.tell(f"Execution {execution.id} of {execution.action_ref} is asked for.", execution)
+        return
+    shown = session.for_people if follow is None else follow
+    ended = _ended(session, execution, follow=shown, timeout=wait_timeout)
+    _conclude(session, ended, with_output=not shown)
+
+
+def _conclude(session: Session, ended: Execution, *, with_output: bool) -> None:
+    if session.for_people:
+        session.console.print(result_panel(ended, with_output=with_output))
+    else:
+        session.dump(ended)
+    if not ended.succeeded:
+        raise typer.Exit(REFUSED)
+
+
+def _options(
+    timeout: float | None, priority: str | None, env: list[str], key: str | None
+) -> ExecutionOptions:
+    options: ExecutionOptions = {}
+    if timeout is not None:
+        options["timeout_seconds"] = timeout
+    if priority is not None:
+        options["priority"] = priority
+    if env:
+        options["env_vars"] = variables_from(env)
+    if key is not None:
+        options["idempotency_key"] = key
+    return options
+
+
+def _ended(
+    session: Session, execution: Execution, *, follow: bool, timeout: float | None
+) -> Execution:
+    output = "stdout" if session.for_people else "stderr"
+    targets = {"stdout": output, "stderr": "stderr"} if follow else {}
+    try:
+        return followed(
+            session.client,
+            execution,
+            console=session.console,
+            targets=targets,
+            spinner=session.for_people,
+            timeout=timeout,
+        )
+    except KeyboardInterrupt:
+        session.note(
+            f"Execution {execution.id} goes on; `attune execution cancel {execution.id}` ends it."
+        )
+        raise typer.Exit(_INTERRUPTED) from None
