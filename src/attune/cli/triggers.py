@@ -13,6 +13,8 @@ from attune.cli.session import Session
 from attune.client.definitions import Trigger, TriggerSummary
 
 Ref = Annotated[str, typer.Argument(help="The trigger.", autocompletion=trigger_refs)]
+Off = Annotated[bool, typer.Option("--off", help="Take the address away.")]
+New = Annotated[bool, typer.Option("--new", help="Replace the address by a new one.")]
 
 _COLUMNS: list[Column[TriggerSummary]] = [
     Column("REF", lambda each: each.ref),
@@ -26,6 +28,12 @@ def add_to(app: typer.Typer) -> None:
     commands = group(app, "trigger")
     command(commands, "list", "attune trigger list -o json")(list_triggers)
     command(commands, "show", "attune trigger show core.intervaltimer")(show)
+    command(
+        commands,
+        "webhook",
+        "attune trigger webhook demo.order_placed",
+        "attune trigger webhook demo.order_placed --off",
+    )(webhook)
 
 
 def list_triggers(session: Session) -> None:
@@ -43,6 +51,21 @@ def show(session: Session, ref: Ref) -> None:
     inputs = [("Parameters", table(taken, PARAMETER_COLUMNS, session.now))] if taken else []
     outputs = [("Payload", table(given, PARAMETER_COLUMNS, session.now))] if given else []
     session.show_one(found, _fields(found), *inputs, *outputs)
+
+
+def webhook(session: Session, ref: Ref, off: Off = False, new: New = False) -> None:
+    """Give a trigger an address that the world outside can call, and show it."""
+    triggers = session.client.triggers
+    with near_names(ref, triggers.iterate):
+        found = triggers.get(ref)
+    if off:
+        session.tell(f"{ref} has no webhook now.", triggers.disable_webhook(ref))
+        return
+    if not found.webhook_enabled:
+        found = triggers.enable_webhook(ref)
+    elif new:
+        found = triggers.regenerate_webhook(ref)
+    session.tell(f"{session.client.server.url.rstrip('/')}{found.webhook_url}", found)
 
 
 def _fields(trigger: Trigger) -> list[tuple[str, object]]:

@@ -97,6 +97,24 @@ class Triggers(Catalog[W, TriggerSummary, Trigger]):
     async def disable(self, ref: str | int) -> Trigger:
         return await self._session.run(post(self._path(ref, "disable"), Trigger))
 
+    @Operation
+    async def enable_webhook(
+        self, ref: str | int, config: Mapping[str, Any] | None = None
+    ) -> Trigger:
+        """Give it an address to call; `config` asks for a signature, bounds the rate, names who may call."""
+        body = {} if config is None else {"webhook_config": config}
+        return await self._session.run(post(self._path(ref, "webhooks", "enable"), Trigger, body))
+
+    @Operation
+    async def disable_webhook(self, ref: str | int) -> Trigger:
+        """The address it had is gone for good."""
+        return await self._session.run(post(self._path(ref, "webhooks", "disable"), Trigger))
+
+    @Operation
+    async def regenerate_webhook(self, ref: str | int) -> Trigger:
+        """A new address in place of the old one."""
+        return await self._session.run(post(self._path(ref, "webhooks", "regenerate"), Trigger))
+
 
 class Rules(Catalog[W, RuleSummary, Rule]):
     noun: ClassVar[str] = "rules"

@@ -364,3 +364,17 @@ def test_what_is_printed_for_programs_is_json_also_when_it_is_piped_through(
     wide = "x" * 500
     server.on("GET", f"{API}/rules", page([rule(label=wide)]))
     assert json.loads(attune("rule", "list", "-o", "json").out)[0]["label"] == wide
+
+
+def test_a_trigger_gets_an_address_and_shows_the_one_it_has(
+    attune: CommandLine, server: FakeServer
+) -> None:
+    bare = {**TRIGGER, "webhook_enabled": False}
+    called = {**TRIGGER, "webhook_enabled": True, "webhook_url": "/api/v1/webhooks/wh_1"}
+    server.on("GET", f"{API}/triggers/demo.order", data(bare), data(called))
+    server.on("POST", f"{API}/triggers/demo.order/webhooks/enable", data(called))
+    for _ in range(2):
+        assert attune("trigger", "webhook", "demo.order").out.endswith("/api/v1/webhooks/wh_1\n")
+    server.on("GET", f"{API}/triggers/demo.order", data(called))
+    server.on("POST", f"{API}/triggers/demo.order/webhooks/disable", data(bare))
+    assert "no webhook" in attune("trigger", "webhook", "demo.order", "--off").out
