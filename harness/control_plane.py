@@ -62,7 +62,7 @@ class ControlPlane:
         self.bus = bus_from(settings.message_queue, self.clock, random.Random(2))  # noqa: S311
         self.announcer = Announcer(self.bus)
         self.flow = self.new_flow("test", through=through)
-        self.executor_flow = self.new_flow("executor", through=True)
+        self.executor_flow = self.flow if through else self.new_flow("executor", through=True)
         self._stack = AsyncExitStack()
 
     def new_flow(self, source: str, *, through: bool, **terms: Any) -> Flow:
@@ -86,7 +86,7 @@ class ControlPlane:
 
     async def start_executor(self, *, fallback: float = 3600) -> None:
         """Its fallback is far away, so that what a test sees came of messages."""
-        for processor in Executor(self.executor_flow, self.bus).processors():
+        for processor in Executor(self.executor_flow, self.bus, ["worker:local"]).processors():
             await processor.start()
             self._stack.push_async_callback(processor.stop)
         duty = Fallback(self.executor_flow, self.clock, FallbackConfig(interval=fallback))

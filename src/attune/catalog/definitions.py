@@ -64,6 +64,14 @@ class Definitions:
     def __init__(self) -> None:
         self._kept: dict[ActionDefinitionId, ActionDefinition] = {}
 
+    def known(
+        self, ids: Iterable[ActionDefinitionId]
+    ) -> dict[ActionDefinitionId, ActionDefinition] | None:
+        """All of them without asking the database, or None."""
+        kept = self._kept
+        wanted = set(ids)
+        return {each: kept[each] for each in wanted} if wanted <= kept.keys() else None
+
     async def get(
         self, tx: Tx, ids: Iterable[ActionDefinitionId]
     ) -> dict[ActionDefinitionId, ActionDefinition]:

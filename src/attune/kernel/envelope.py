@@ -38,7 +38,7 @@ class Stamp:
     """Makes envelopes for one process: who sends, at what time, under which id."""
 
     def __init__(self, source: str, clock: Clock, ids: Ids) -> None:
-        self._source = source
+        self.source = source
         self._clock = clock
         self._ids = ids
 
@@ -52,7 +52,7 @@ class Stamp:
         return Envelope(
             message_id=self._ids.message_id(),
             message_type=message_type,
-            source=self._source,
+            source=self.source,
             timestamp=self._clock.now(),
             items=items,
             correlation_id=correlation_id,

@@ -6,6 +6,7 @@ accepts it. Elsewhere it is accepted here, and a message hurries the process tha
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Generic, ParamSpec, TypeVar
 
 from attune.catalog.definitions import Definitions
@@ -82,19 +83,19 @@ class Flow:
         await self._run(self._promote_step)
 
     async def cancel(self, execution_id: ExecutionId) -> Execution:
-        return await self.database.run(self._cancel_step, execution_id)
+        return await self._run(self._cancel_step, execution_id)
 
     async def take_back_from_silent(self) -> int:
         """What workers held that are gone; how many executions that were."""
         since = self.clock.now() - self.terms.stale
         total = 0
         for worker in await self.database.read(lost.silent_workers, since):
-            total += await self.database.run(self._silent_step, worker.id)
+            total += await self._run(self._silent_step, worker.id)
         return total
 
     async def take_back(self, worker: LostWorker, reason: str) -> int:
         """What this worker holds and will not finish. `reason` completes "The worker w …"."""
-        return await self.database.run(self._take_back_step, worker, reason)
+        return await self._run(self._take_back_step, worker, reason)
 
     async def _run(self, step: Step[P, _Done[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a step, then end what nobody can run. That frees slots for others, of whom the same may be true."""
@@ -151,17 +152,27 @@ class Flow:
         await fail_unplaceable(tx, outbox, unplaceable, now)
         return _Done(None, (await self.scheduler.assign(tx, outbox, now)).unplaceable)
 
-    async def _cancel_step(self, tx: Tx, execution_id: ExecutionId) -> Execution:
-        return await cancel.cancel(tx, Outbox(tx, self.mail), execution_id, self.clock.now())
+    async def _cancel_step(self, tx: Tx, execution_id: ExecutionId) -> _Done[Execution]:
+        now, outbox = self.clock.now(), Outbox(tx, self.mail)
+        cancelled = await cancel.cancel(tx, outbox, execution_id, now)
+        return _Done(cancelled, await self._given_on(tx, outbox, now))
 
-    async def _silent_step(self, tx: Tx, worker: WorkerId) -> int:
+    async def _silent_step(self, tx: Tx, worker: WorkerId) -> _Done[int]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
         since = now - self.terms.stale
-        return await lost.take_back_from_silent(tx, self.definitions, outbox, worker, since, now)
+        count = await lost.take_back_from_silent(tx, self.definitions, outbox, worker, since, now)
+        return _Done(count, await self._given_on(tx, outbox, now))
 
-    async def _take_back_step(self, tx: Tx, worker: LostWorker, reason: str) -> int:
+    async def _take_back_step(self, tx: Tx, worker: LostWorker, reason: str) -> _Done[int]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        return await lost.take_back(tx, self.definitions, outbox, worker, reason, now)
+        count = await lost.take_back(tx, self.definitions, outbox, worker, reason, now)
+        return _Done(count, await self._given_on(tx, outbox, now))
+
+    async def _given_on(self, tx: Tx, outbox: Outbox, now: datetime) -> tuple[Unplaceable, ...]:
+        """What is ready goes to workers here, where that is this process's business."""
+        if not self._through:
+            return ()
+        return (await self.scheduler.assign(tx, outbox, now)).unplaceable
 
     async def _onward(
         self, tx: Tx, outbox: Outbox, made: Sequence[Execution]
@@ -173,6 +184,4 @@ class Flow:
         lanes = await lanes_of_actions(tx, {one.action_ref for one in made}, now)
         await lanes.join(made)
         await lanes.save()
-        if not self._through:
-            return ()
-        return (await self.scheduler.assign(tx, outbox, now)).unplaceable
+        return await self._given_on(tx, outbox, now)

@@ -35,6 +35,10 @@ class Mail:
         self._announcer = announcer
         self._stamp = stamp
 
+    @property
+    def source(self) -> str:
+        return self._stamp.source
+
     def send(self, kind: MessageType, items: list[Payload], to: str | None) -> None:
         for start in range(0, len(items), _ITEMS_AT_MOST):
             envelope = self._stamp.envelope(kind, *items[start : start + _ITEMS_AT_MOST])

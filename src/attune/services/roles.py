@@ -7,7 +7,7 @@ that lives in memory.
 import os
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -99,12 +99,13 @@ def everything(settings: Settings, ready: Callable[[str], None], *, demo: bool =
     flow = base.flow("attune", through=True)
     feed = _feed(base)
     server = _http_server(base, flow, feed)
+    worker = _worker(base, lambda: server.address)
     parts: list[Part] = [
         *base.parts(),
         *_founding_parts(base),
         *([DemoPack(settings, base.database, base.clock)] if demo else []),
-        _worker(base, lambda: server.address),
-        *_executor_parts(base, flow),
+        worker,
+        *_executor_parts(base, flow, beside=[worker.source]),
         server,
         feed,
         *_local_access(base, server),
@@ -226,10 +227,10 @@ def _api_parts(base: Base, flow: Flow, feed: ExecutionFeed) -> ApiParts:
     )
 
 
-def _executor_parts(base: Base, flow: Flow) -> list[Part]:
+def _executor_parts(base: Base, flow: Flow, beside: Collection[str] = ()) -> list[Part]:
     return [
         DeadLetterKeeper(base.bus, base.database, base.clock),
-        *Executor(flow, base.bus).processors(),
+        *Executor(flow, base.bus, beside).processors(),
         Fallback(flow, base.clock),
     ]
 

@@ -49,6 +49,10 @@ class WorkerPart:
         self._output = LiveOutput(base.flow.database, base.flow.clock)
         self._service: WorkerService | None = None
 
+    @property
+    def source(self) -> str:
+        return self._base.flow.mail.source
+
     async def start(self) -> asyncio.Task[None]:
         """What an earlier process of this name held is taken back first: nobody is working on it any more."""
         base = self._base

@@ -1,6 +1,6 @@
 """What a worker writes: that attempts run, and how they ended. The end is written whatever the database does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -11,7 +11,7 @@ from attune.kernel.clock import Clock
 from attune.kernel.errors import AttuneError
 from attune.kernel.ids import ExecutionId, WorkerId
 from attune.kernel.statuses import ExecutionStatus
-from attune.pipeline.completion.model import Ended, Started
+from attune.pipeline.completion.model import Completed, Ended, Started
 from attune.pipeline.completion.steps import complete, report_running
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.flow import Flow
@@ -25,8 +25,15 @@ _LONGEST_DELAY: Final = 5.0
 _log = structlog.get_logger()
 
 
+def _nobody(_handed: Sequence[ExecutionId]) -> None:
+    """Until the worker listens."""
+
+
 class Reports:
+    """`on_handed` is told what this worker was given in the commit of an end: the message about it comes later."""
+
     def __init__(self, flow: Flow, worker: WorkerId, clock: Clock) -> None:
+        self.on_handed: Callable[[Sequence[ExecutionId]], None] = _nobody
         self._flow = flow
         self._worker = worker
         self._clock = clock
@@ -50,7 +57,9 @@ class Reports:
         delay = _FIRST_DELAY
         while True:
             try:
-                self._tell_late(await self._flow.database.run(self._complete_step, ended))
+                completed = await self._flow.database.run(self._complete_step, ended)
+                self.on_handed(completed.handed)
+                _tell_late(completed.late)
                 return [None] * len(ended)
             except AttuneError as error:
                 if not error.retriable:
@@ -72,18 +81,19 @@ class Reports:
             return [error] if plain == one else await self._complete([plain])
         return [(await self._complete([one]))[0] for one in ended]
 
-    async def _complete_step(self, tx: Tx, ended: Sequence[Ended]) -> set[ExecutionId]:
+    async def _complete_step(self, tx: Tx, ended: Sequence[Ended]) -> Completed:
         outbox, now = Outbox(tx, self._flow.mail), self._clock.now()
         return await complete(tx, self._flow.scheduler, outbox, self._worker, ended, now)
 
     async def _running_step(self, tx: Tx, started: Sequence[Started]) -> int:
         return await report_running(tx, Outbox(tx, self._flow.mail), started)
 
-    def _tell_late(self, late: set[ExecutionId]) -> None:
-        if late:
-            _log.warning(
-                "Results came too late: another attempt has the execution.", executions=sorted(late)
-            )
+
+def _tell_late(late: Collection[ExecutionId]) -> None:
+    if late:
+        _log.warning(
+            "Results came too late: another attempt has the execution.", executions=sorted(late)
+        )
 
 
 def _unstorable(ended: Ended) -> Ended:

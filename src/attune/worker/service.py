@@ -1,7 +1,7 @@
 """The worker: comes, takes what it is handed, tells what became of it, and goes without leaving anything behind."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,10 +9,11 @@ import structlog
 
 from attune.bus.port import Bus, Subscription
 from attune.bus.topology import Queue
+from attune.catalog.model import ActionDefinition
 from attune.kernel.batching import Batcher
 from attune.kernel.envelope import Envelope
 from attune.kernel.errors import AttuneError, Conflict
-from attune.kernel.ids import ExecutionId
+from attune.kernel.ids import ActionDefinitionId, ExecutionId
 from attune.kernel.messages import ExecutionCancel, ExecutionScheduled, MessageType, WorkerChanged
 from attune.pipeline.completion.model import LostWorker
 from attune.pipeline.flow import Flow
@@ -61,10 +62,12 @@ class WorkerService:
         self._taking: Batcher[list[ExecutionId], None] = Batcher("hand-offs", self._take)
         self._subscription: Subscription | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._handovers: set[asyncio.Task[None]] = set()
 
     async def start(self) -> asyncio.Task[None]:
         await self._bus.declare(self._queue)
         self._subscription = await self._bus.consume(self._queue.name, self.handle)
+        self._jobs.reports.on_handed = self._handed
         self._announce(MessageType.WORKER_REGISTERED)
         living = asyncio.create_task(self._beat(), name="worker's heartbeat")
         self._tasks = [
@@ -92,8 +95,7 @@ class WorkerService:
     async def handle(self, envelope: Envelope) -> None:
         match envelope.message_type:
             case MessageType.EXECUTION_SCHEDULED:
-                items = [item for item in envelope.items if isinstance(item, ExecutionScheduled)]
-                await self._taking.submit([item.execution_id for item in items])
+                await self._taking.submit(self._unbegun(envelope))
             case MessageType.EXECUTION_CANCEL:
                 for item in envelope.items:
                     if isinstance(item, ExecutionCancel):
@@ -101,20 +103,47 @@ class WorkerService:
             case _:
                 _log.debug("A message is not for workers.", message_type=envelope.message_type)
 
+    def _unbegun(self, envelope: Envelope) -> list[ExecutionId]:
+        orders = [item for item in envelope.items if isinstance(item, ExecutionScheduled)]
+        return [
+            order.execution_id
+            for order in orders
+            if not self._jobs.holds(order.execution_id, order.attempt)
+        ]
+
+    def _handed(self, ids: Sequence[ExecutionId]) -> None:
+        """What an end has made room for begins without waiting for its message."""
+        if ids:
+            taking = asyncio.create_task(self._taking.submit(list(ids)))
+            self._handovers.add(taking)
+            taking.add_done_callback(self._taken)
+
+    def _taken(self, taking: asyncio.Task[None]) -> None:
+        self._handovers.discard(taking)
+        if not taking.cancelled() and (error := taking.exception()):
+            _log.warning("A hand-off waits for its message.", error=str(error))
+
     async def _take(self, batches: list[list[ExecutionId]]) -> list[Exception | None]:
-        await self._begin(list(dict.fromkeys(each for batch in batches for each in batch)))
+        if ids := list(dict.fromkeys(each for batch in batches for each in batch)):
+            await self._begin(ids)
         return [None] * len(batches)
 
     async def _begin(self, ids: Sequence[ExecutionId]) -> None:
         """The rows say whether these are still ours; what has begun already stays as it is."""
         database = self._flow.database
         found = await database.read(hand_offs, self._worker.id, ids)
-        definitions = await database.read(
-            self._flow.definitions.get, {one.definition for one in found}
-        )
+        definitions = await self._definitions({one.definition for one in found})
         order = {execution: number for number, execution in enumerate(ids)}
         for one in sorted(found, key=lambda one: order[one.execution]):
             self._jobs.begin(one, definitions[one.definition])
+
+    async def _definitions(
+        self, ids: set[ActionDefinitionId]
+    ) -> Mapping[ActionDefinitionId, ActionDefinition]:
+        known = self._flow.definitions.known(ids)
+        if known is not None:
+            return known
+        return await self._flow.database.read(self._flow.definitions.get, ids)
 
     async def look(self) -> None:
         """What no message told of: hand-offs and wishes to cancel that are in the rows alone."""

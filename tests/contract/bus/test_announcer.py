@@ -13,10 +13,10 @@ from attune.bus.memory import MemoryBus
 from attune.bus.memory_broker import MemoryBroker
 from attune.bus.topology import StageQueue, standard_topology
 from attune.kernel.clock import SystemClock
+from attune.kernel.duty import Duty, DutyConfig
 from attune.kernel.envelope import Envelope, Stamp
 from attune.kernel.ids import EventId, Ids
 from attune.kernel.messages import EventCreated, MessageType
-from attune.kernel.duty import Duty, DutyConfig
 from attune.simulation.clock import ManualClock
 from attune.store.database import Database, Tx
 from attune.store.sqlite import SQLiteDatabase

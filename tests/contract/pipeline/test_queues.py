@@ -150,9 +150,15 @@ class TestALostWorker:
     async def test_a_late_end_of_an_old_attempt_changes_nothing(self, still: World) -> None:
         worker = await still.start_worker("slow")
         execution = await still.run("core.sleep", seconds=1)
+        jobs = worker._service._jobs  # type: ignore[union-attr]
+
+        async def begun() -> bool:
+            return jobs.holds(execution.id, 1)
+
+        await eventually(begun)
         await still.execute("UPDATE entry SET attempt = 2")
         await still.execute("UPDATE execution SET attempt = 2")
-        await asyncio.wait_for(worker._service._jobs.finished(), 20)  # type: ignore[union-attr]
+        await asyncio.wait_for(jobs.finished(), 20)
         assert (await still.execution(execution.id)).status not in TERMINAL
         assert await still.value(int, "SELECT active_count FROM lane") == 1
         await still.execute("DELETE FROM entry")

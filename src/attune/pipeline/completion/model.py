@@ -25,6 +25,13 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     chatty: bool = False
 
 
+class Completed(msgspec.Struct, frozen=True):
+    """`late` changed nothing, because another attempt counts; `handed` is what the worker got to do next."""
+
+    late: frozenset[ExecutionId]
+    handed: tuple[ExecutionId, ...]
+
+
 class Started(msgspec.Struct, frozen=True):
     execution: ExecutionId
     attempt: int

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.ids import ActionId, ExecutionId, WorkerId
+from attune.kernel.ids import ActionId, WorkerId
 from attune.kernel.messages import ExecutionCompleted, ExecutionRequested, MessageType
 from attune.kernel.statuses import ExecutionStatus, sources_of, sources_through
-from attune.pipeline.completion.model import Ended, Started
+from attune.pipeline.completion.model import Completed, Ended, Started
 from attune.pipeline.executions.decide import failure_word
 from attune.pipeline.outbox import Moved, Outbox
 from attune.pipeline.queues.steps import lanes_by_id
@@ -59,11 +59,8 @@ async def complete(
     worker: WorkerId,
     ended: Sequence[Ended],
     now: datetime,
-) -> set[ExecutionId]:
-    """End these, free their slots, admit the next in line and hand this worker as much as it has room for.
-
-    Returns those that changed nothing, because their attempt is no longer the one that counts.
-    """
+) -> Completed:
+    """End these, free their slots, admit the next in line and hand this worker as much as it has room for."""
     lanes = await lanes_by_id(tx, {one.lane for one in ended}, now)
     moved = await _ended(tx, worker, ended, now)
     await lanes.leave([one.id for one in moved])
@@ -72,10 +69,11 @@ async def complete(
     passed = await scheduler.assign_to(tx, worker, outbox, now)
     await lanes.save()
     _tell(outbox, moved, ended, now)
-    for waiting in sorted(lanes.promoted - passed.handed):
+    for waiting in sorted(lanes.promoted.difference(passed.handed)):
         item = ExecutionRequested(execution_id=waiting)
         outbox.put(MessageType.EXECUTION_REQUESTED, item)
-    return {one.execution for one in ended} - {one.id for one in moved}
+    late = {one.execution for one in ended} - {one.id for one in moved}
+    return Completed(frozenset(late), passed.handed)
 
 
 async def _ended(tx: Tx, worker: WorkerId, ended: Sequence[Ended], now: datetime) -> list[Moved]:

@@ -1,7 +1,7 @@
 """The executor: one processor for each kind of message, all over the same flow."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from attune.bus.port import Bus
 from attune.bus.topology import StageQueue
@@ -11,13 +11,17 @@ from attune.pipeline.processors import looks
 from attune.pipeline.processors.processor import Look, Processor, Task
 from attune.store.database import Step
 
+_OF_ENDS: Final = frozenset({StageQueue.EXECUTION_STATUS, StageQueue.EXECUTION_COMPLETED})
+
 
 class Executor:
-    """Makes the processors of one process."""
+    """Makes the processors of one process. `beside` are the sources of workers that live in the same one."""
 
-    def __init__(self, flow: Flow, bus: Bus) -> None:
+    def __init__(self, flow: Flow, bus: Bus, beside: Collection[str] = ()) -> None:
         self._flow = flow
         self._bus = bus
+        self._own = frozenset({flow.mail.source})
+        self._beside = self._own | frozenset(beside)
 
     def processors(self) -> list[Processor]:
         return [
@@ -35,7 +39,9 @@ class Executor:
         ]
 
     def _processor(self, name: str, queue: StageQueue, task: Task) -> Processor:
-        return Processor(name, self._bus, queue.value, task)
+        """What the flow says itself it has done; what a worker says of ends beside it is in the rows it reads."""
+        ours = self._beside if queue in _OF_ENDS else self._own
+        return Processor(name, self._bus, queue.value, task, ours)
 
     def _events(self) -> Task:
         async def work(ids: Sequence[int]) -> None:

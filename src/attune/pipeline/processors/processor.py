@@ -28,8 +28,13 @@ class Task:
 
 
 class Processor:
-    def __init__(self, name: str, bus: Bus, queue: str, task: Task) -> None:
+    """What comes from `ours`, the sources of this process, was done in the commit that it tells of."""
+
+    def __init__(
+        self, name: str, bus: Bus, queue: str, task: Task, ours: Collection[str] = ()
+    ) -> None:
         self.name = name
+        self._ours = frozenset(ours)
         self._bus = bus
         self._queue = queue
         self._task = task
@@ -47,6 +52,8 @@ class Processor:
 
     async def handle(self, envelope: Envelope) -> None:
         """Return when the work is committed; the message is acknowledged by that."""
+        if envelope.source in self._ours:
+            return
         await self._batches.submit([self._task.id_of(item) for item in envelope.items])
 
     async def _process(self, batches: list[list[int]]) -> list[Exception | None]:

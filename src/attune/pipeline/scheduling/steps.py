@@ -59,9 +59,9 @@ _SCHEDULE: Final = """
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """What one pass did: which were handed over, and which nobody can run."""
+    """What one pass did: which were handed over, in their order, and which nobody can run."""
 
-    handed: frozenset[ExecutionId] = frozenset()
+    handed: tuple[ExecutionId, ...] = ()
     unplaceable: tuple[Unplaceable, ...] = ()
 
 
@@ -96,7 +96,7 @@ class Scheduler:
     ) -> Pass:
         placement = await self._placed(tx, available, now)
         await self._hand(tx, placement.assigned, outbox, now)
-        handed = frozenset(one.entry.execution for one in placement.assigned)
+        handed = tuple(one.entry.execution for one in placement.assigned)
         return Pass(handed, tuple(placement.unplaceable))
 
     async def _placed(self, tx: Tx, available: Sequence[Worker], now: datetime) -> Placement:
