@@ -10,19 +10,29 @@ from attune.api.authentication import install_authentication
 from attune.api.body_limit import JSON_BYTES, BodyLimit
 from attune.api.description import TAGS
 from attune.api.docs import docs_routes
+from attune.api.enforcements import enforcement_routes
 from attune.api.errors import install_error_handlers
+from attune.api.events import event_routes
+from attune.api.execution_requests import execution_request_routes
+from attune.api.execution_streams import execution_stream_routes
+from attune.api.execution_views import ExecutionViews
+from attune.api.executions import execution_routes
 from attune.api.health import health_routes
+from attune.api.log_streams import log_stream_routes
 from attune.api.pack_installs import UPLOAD_BODY_BYTES, UPLOAD_PATH, pack_install_routes
 from attune.api.pack_workflows import pack_workflow_routes
 from attune.api.packs import pack_routes
 from attune.api.parts import ApiParts
 from attune.api.policies import policy_routes
+from attune.api.queue_stats import queue_stats_routes
 from attune.api.rule_lists import rule_list_routes
 from attune.api.rules import rule_routes
 from attune.api.runtimes import runtime_routes
 from attune.api.triggers import trigger_routes
 from attune.api.validation import install_validation_answers
 from attune.api.webhook_switches import webhook_switch_routes
+from attune.api.webhooks import webhook_receiver_routes
+from attune.api.workers import worker_routes
 
 
 def create_app(parts: ApiParts) -> FastAPI:
@@ -42,6 +52,7 @@ def create_app(parts: ApiParts) -> FastAPI:
     app.include_router(auth_routes(parts.accounts))
     app.include_router(docs_routes())
     _include_catalog(app, parts)
+    _include_happenings(app, parts)
     return app
 
 
@@ -58,6 +69,20 @@ def _include_catalog(app: FastAPI, parts: ApiParts) -> None:
     app.include_router(rule_routes(parts))
     app.include_router(runtime_routes(parts))
     app.include_router(policy_routes(parts))
+
+
+def _include_happenings(app: FastAPI, parts: ApiParts) -> None:
+    """What happens. Here, too, fixed words come before an id."""
+    views = ExecutionViews(parts.database, parts.flow.definitions)
+    app.include_router(execution_stream_routes(parts))
+    app.include_router(execution_request_routes(parts, views))
+    app.include_router(execution_routes(parts, views))
+    app.include_router(log_stream_routes(parts))
+    app.include_router(event_routes(parts))
+    app.include_router(enforcement_routes(parts))
+    app.include_router(webhook_receiver_routes(parts))
+    app.include_router(worker_routes(parts))
+    app.include_router(queue_stats_routes(parts))
 
 
 def _limit_of(path: str) -> int:

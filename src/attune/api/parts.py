@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from attune.api.execution_feed import ExecutionFeed
 from attune.api.health import Health
 from attune.api.notices import Notices
 from attune.catalog.packs import PackInstaller
@@ -24,3 +25,4 @@ class ApiParts:
     packs: PackInstaller
     notices: Notices
     flow: Flow
+    feed: ExecutionFeed

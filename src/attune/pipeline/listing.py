@@ -26,6 +26,13 @@ class Window(msgspec.Struct, frozen=True):
     before: int | None = None
 
 
+class Source(msgspec.Struct, frozen=True):
+    """A FROM that has the listed table as `x`, and the column by which it is walked through."""
+
+    sql: str
+    id: str = "x.id"
+
+
 @dataclass(frozen=True, eq=False)
 class Listed(Generic[T]):
     """A table and what a list shows of it. Conditions know the table as `x`."""
@@ -35,8 +42,8 @@ class Listed(Generic[T]):
     columns: str
 
     @property
-    def source(self) -> str:
-        return f"{self.table} x"
+    def source(self) -> Source:
+        return Source(f"{self.table} x")
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
@@ -68,32 +75,34 @@ def pack_of(column: str) -> str:
 
 
 async def newest(
-    tx: Tx, listed: Listed[T], where: Condition, window: Window, source: str | None = None
+    tx: Tx, listed: Listed[T], where: Condition, window: Window, source: Source | None = None
 ) -> list[T]:
-    """`source` is another FROM that has the table as `x`, where one finds the rows faster."""
+    """`source` is one that finds the rows faster than the table alone."""
     if where.sql == NEVER.sql:
         return []
-    below = Condition("x.id < :before", {"before": window.before})
+    walked = source or listed.source
+    below = Condition(f"{walked.id} < :before", {"before": window.before})
     found = all_of([where, below if window.before is not None else ALWAYS])
     return await tx.all(
         listed.row,
-        _page(listed.table, listed.columns, source or listed.source, found.sql),
+        _page(listed.table, listed.columns, walked, found.sql),
         rows_at_most=window.limit,
         rows_skipped=window.offset,
         **found.values,
     )
 
 
-async def total(tx: Tx, listed: Listed[T], where: Condition, source: str | None = None) -> int:
-    sql = f"SELECT count(*) FROM {source or listed.source} WHERE {where.sql}"  # noqa: S608 - our own names
+async def total(tx: Tx, listed: Listed[T], where: Condition, source: Source | None = None) -> int:
+    walked = source or listed.source
+    sql = f"SELECT count(*) FROM {walked.sql} WHERE {where.sql}"  # noqa: S608 - our own names
     return await tx.one(int, sql, **where.values)
 
 
-def _page(table: str, columns: str, source: str, where: str) -> str:
+def _page(table: str, columns: str, source: Source, where: str) -> str:
     # The names are those of our own tables and structs.
     return f"""
         SELECT {columns} FROM {table} x
-         WHERE x.id = ANY(ARRAY(SELECT x.id FROM {source} WHERE {where}
-                                 ORDER BY x.id DESC LIMIT :rows_at_most OFFSET :rows_skipped))
+         WHERE x.id = ANY(ARRAY(SELECT {source.id} FROM {source.sql} WHERE {where}
+                                 ORDER BY {source.id} DESC LIMIT :rows_at_most OFFSET :rows_skipped))
          ORDER BY x.id DESC
     """  # noqa: S608

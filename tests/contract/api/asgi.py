@@ -70,7 +70,7 @@ class Client:
         if self.token is not None:
             sent["authorization"] = f"Bearer {self.token}"
         asked = query if isinstance(query, str) else urlencode(query or {}, doseq=True)
-        return await self._exchange(_scope(method, path, asked, sent), _pieces(body))
+        return await self._exchange(scope_of(method, path, asked, sent), _pieces(body))
 
     async def _exchange(self, scope: dict[str, Any], pieces: Iterable[bytes]) -> Reply:
         messages: list[MutableMapping[str, Any]] = []
@@ -109,7 +109,7 @@ def _pieces(body: Any) -> Iterable[bytes]:
     return [body] if isinstance(body, bytes) else body
 
 
-def _scope(method: str, path: str, query: str, headers: Mapping[str, str]) -> dict[str, Any]:
+def scope_of(method: str, path: str, query: str, headers: Mapping[str, str]) -> dict[str, Any]:
     return {
         "type": "http",
         "asgi": {"version": "3.0"},

@@ -22,6 +22,7 @@ from attune.store.database import Database
 from attune.store.opening import database_from
 from tests.contract.api.asgi import Client
 from tests.contract.api.parts import api_parts
+from tests.contract.api.plant import Plant
 from tests.contract.api.world import Told, World
 from tests.contract.catalog.world import load_core
 
@@ -72,3 +73,31 @@ def world(database: Database, settings: Settings, clock: ManualClock, root: Path
 @pytest.fixture
 async def admin(world: World) -> Client:
     return await world.client("admin", "core.admin")
+
+
+@pytest.fixture
+async def plant(settings: Settings) -> AsyncIterator[Plant]:
+    """With an executor and a worker of ten slots, in real time."""
+    async with Plant(settings) as plant:
+        await plant.start_worker()
+        await plant.start_executor()
+        yield plant
+        await plant.feed.stop()
+
+
+@pytest.fixture
+async def quiet(settings: Settings) -> AsyncIterator[Plant]:
+    """Nobody runs anything: what is accepted stays where it is."""
+    async with Plant(settings, through=False) as plant:
+        yield plant
+        await plant.feed.stop()
+
+
+@pytest.fixture
+async def operator(plant: Plant) -> Client:
+    return await plant.client("operator", "core.admin")
+
+
+@pytest.fixture
+async def watcher(quiet: Plant) -> Client:
+    return await quiet.client("watcher", "core.admin")

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+from attune.api.execution_feed import ExecutionFeed, feed_queue
 from attune.api.health import Health
 from attune.api.notices import BusNotices, Notices
 from attune.api.parts import ApiParts
@@ -34,4 +35,5 @@ def api_parts(accounts: Accounts, bus: Bus, root: Path, notices: Notices | None 
         flow=Flow(
             accounts.database, accounts.clock, Mail(announcer, stamp), Terms(), through=False
         ),
+        feed=ExecutionFeed(accounts.database, bus, accounts.clock, feed_queue("api.test")),
     )

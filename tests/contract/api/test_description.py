@@ -12,10 +12,12 @@ async def test_every_operation_has_a_tag_a_summary_and_its_refusals(world: World
         for method, operation in operations.items():
             assert operation["summary"], (method, path)
             assert set(operation["tags"]) <= known, (method, path)
-            if path.startswith("/api/v1"):
+            if path.startswith("/api/v1") and path != "/api/v1/webhooks/{webhook_key}":
                 assert operation["security"] == [{"bearer": []}], (method, path)
                 assert {"401", "422"} <= set(operation["responses"]), (method, path)
-                assert ("404" in operation["responses"]) or "{" not in path, (method, path)
+                assert ("404" in operation["responses"]) or "{" not in path.replace("{status}", ""), (
+                    method, path,
+                )  # fmt: skip
 
 
 async def test_a_list_is_described_with_its_page(world: World) -> None:

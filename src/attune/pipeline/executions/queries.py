@@ -14,7 +14,16 @@ from attune.kernel.ids import EnforcementId, ExecutionId, IdentityId
 from attune.kernel.statuses import TERMINAL, ExecutionStatus
 from attune.pipeline.executions.decide import failure_word
 from attune.pipeline.executions.model import Execution, ExecutionSummary
-from attune.pipeline.listing import WHOLE_PACK, Listed, Window, all_of, equals, newest, ref_like
+from attune.pipeline.listing import (
+    WHOLE_PACK,
+    Listed,
+    Source,
+    Window,
+    all_of,
+    equals,
+    newest,
+    ref_like,
+)
 from attune.pipeline.listing import total as total_of
 from attune.store.database import Tx
 
@@ -24,7 +33,7 @@ EXECUTIONS: Final = Listed(
     "execution", ExecutionSummary, ", ".join(ExecutionSummary.__struct_fields__)
 )
 
-_LIVING: Final = "entry e JOIN execution x ON x.id = e.execution"
+_LIVING: Final = Source("entry e JOIN execution x ON x.id = e.execution", "e.execution")
 _HANDED: Final = frozenset({_S.SCHEDULED, _S.RUNNING, _S.CANCELING})
 # The names in these statements are those of our own structs.
 _DETAIL: Final = f"""
@@ -135,14 +144,14 @@ async def stats(tx: Tx, readable: Condition) -> ExecutionStats:
     )
 
 
-def _counted(column: str, source: str, where: Condition) -> str:
+def _counted(column: str, source: Source, where: Condition) -> str:
     return f"""
-        SELECT {column} AS status, count(*) AS count FROM {source}
+        SELECT {column} AS status, count(*) AS count FROM {source.sql}
          WHERE {where.sql} GROUP BY {column}
     """  # noqa: S608 - our own names
 
 
-def _source(filters: ExecutionFilters) -> str | None:
+def _source(filters: ExecutionFilters) -> Source | None:
     living = filters.status is not None and filters.status not in TERMINAL
     return _LIVING if living else None
 
@@ -182,6 +191,8 @@ async def _actions(tx: Tx, wanted: str | None, name: str = "action_refs") -> Con
         return equals("action_ref", "action_ref", wanted)
     start = wanted.removesuffix("*")
     refs = await tx.all(str, _REFS_OF_PACK, length=len(start), start=start)
+    if len(refs) == 1:
+        return equals("action_ref", name, refs[0])
     return Condition(f"x.action_ref = ANY(:{name}::text[])", {name: refs}) if refs else NEVER
 
 

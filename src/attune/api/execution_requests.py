@@ -1,0 +1,116 @@
+"""/executions: asked for, one or many, and cancelled."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+
+from attune.api.access import target_of
+from attune.api.answers import Answer
+from attune.api.authentication import RightsOf
+from attune.api.bodies import router
+from attune.api.description import refusals
+from attune.api.execution_access import check_cancellable, readable_by
+from attune.api.execution_models import ExecuteManyRequest, ExecuteRequest, ExecutionResponse
+from attune.api.execution_views import ExecutionViews
+from attune.api.fields import given
+from attune.api.parts import ApiParts
+from attune.api.row_ids import RowId, checked
+from attune.catalog.model import Action
+from attune.identities.constraints import execution_of
+from attune.identities.rights import Rights
+from attune.kernel.errors import Conflict
+from attune.kernel.ids import ExecutionId
+from attune.pipeline.executions.model import Execution, Priority, Request
+from attune.pipeline.executions.queries import hidden_keys
+from attune.pipeline.executions.requests import Order
+
+_FIELD = "executions"
+
+
+def execution_request_routes(parts: ApiParts, views: ExecutionViews) -> APIRouter:
+    routes = router("/api/v1/executions", "executions")
+    _add_requests(routes, parts, views)
+    _add_cancel(routes, parts, views)
+    return routes
+
+
+def _add_requests(routes: APIRouter, parts: ApiParts, views: ExecutionViews) -> None:
+    @routes.post(
+        "/execute",
+        status_code=201,
+        summary="Run an action",
+        responses=refusals(403, 404, 409, 429),
+    )
+    async def execute(rights: RightsOf, body: ExecuteRequest) -> Answer[ExecutionResponse]:
+        [made] = await _ordered(parts, rights, [body], None)
+        return Answer(data=await views.one(made))
+
+    @routes.post(
+        "/execute-many",
+        status_code=201,
+        summary="Run many actions, all or none",
+        responses=refusals(403, 404, 409, 429),
+    )
+    async def execute_many(
+        rights: RightsOf, body: ExecuteManyRequest
+    ) -> Answer[list[ExecutionResponse]]:
+        made = await _ordered(parts, rights, body.executions, _FIELD) if body.executions else []
+        return Answer(data=await views.all(made))
+
+
+def _add_cancel(routes: APIRouter, parts: ApiParts, views: ExecutionViews) -> None:
+    @routes.post("/{id}/cancel", summary="Cancel it", responses=refusals(403, 404, 409))
+    async def cancel(
+        id: RowId,  # noqa: A002 - the path's word
+        rights: RightsOf,
+    ) -> Answer[ExecutionResponse]:
+        execution_id = ExecutionId(checked(id, "execution"))
+        await parts.database.read(check_cancellable, rights, execution_id)
+        return Answer(data=await views.one(await parts.flow.cancel(execution_id)))
+
+
+async def _ordered(
+    parts: ApiParts, rights: Rights, bodies: Sequence[ExecuteRequest], field: str | None
+) -> list[Execution]:
+    await _check_gifts(parts, rights, bodies, field)
+    await _check_keys(parts, rights, bodies)
+
+    def allowed(action: Action) -> None:
+        rights.require("actions", "execute", target_of(action))
+
+    requests = tuple(_request(body, rights) for body in bodies)
+    return await parts.flow.request(Order(requests, allowed, field))
+
+
+def _request(body: ExecuteRequest, rights: Rights) -> Request:
+    """What a running execution asks for is its child, and runs for the same identity."""
+    values = given(body)
+    values["priority"] = Priority.of(values.get("priority", Priority.NORMAL.word))
+    parent = execution_of(rights.caller) if rights.is_execution else None
+    return Request(**values, executor=rights.caller.identity, parent=parent)
+
+
+async def _check_gifts(
+    parts: ApiParts, rights: Rights, bodies: Sequence[ExecuteRequest], field: str | None
+) -> None:
+    """Each combination of sets once, however many executions are to have it."""
+    known: set[tuple[str, ...]] = set()
+    for number, body in enumerate(bodies):
+        refs = tuple(body.permission_set_refs or ())
+        if refs and refs not in known:
+            known.add(refs)
+            place = "permission_set_refs"
+            full = place if field is None else f"{field}.{number}.{place}"
+            await parts.grants.check_gift(rights, refs, full)
+
+
+async def _check_keys(parts: ApiParts, rights: Rights, bodies: Sequence[ExecuteRequest]) -> None:
+    """A key leads to the first execution with it, and that may be one that the caller must not see."""
+    keys = {body.idempotency_key for body in bodies if body.idempotency_key}
+    if not keys or rights.is_everything:
+        return
+    if await parts.database.read(hidden_keys, keys, readable_by(rights)):
+        raise Conflict(
+            "idempotency_key: it was used for an execution that you may not see",
+            field="idempotency_key",
+        )
