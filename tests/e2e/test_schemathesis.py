@@ -11,7 +11,7 @@ from harness.postgresql import PostgreSQL
 from harness.rabbitmq import RabbitMQ
 from tests.e2e.installation import Installation, production
 
-SECONDS = 45
+SECONDS = 30
 # Streams stay open by design. What the run must not take away from itself: its own account and password.
 LEFT_OUT = r"(/stream$|/auth/change-password$)"
 
