@@ -5,8 +5,13 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from attune.identities.assignments import grants_of, held_by
-from attune.identities.decide import caller_of, check_own_account, effective_rights
+from attune.identities.assignments import grants_of, has_ended, held_by
+from attune.identities.decide import (
+    caller_of,
+    check_own_account,
+    effective_rights,
+    execution_of,
+)
 from attune.identities.model import Caller, Credential, Identity, Profile, Session, TokenType
 from attune.identities.passwords import Passwords
 from attune.identities.steps import (
@@ -75,6 +80,9 @@ class Accounts:
         held = await self.database.read(held_by, claims.identity)
         if held is None:
             raise Unauthenticated("The identity of this token is gone or frozen.")
+        execution = execution_of(claims)
+        if execution is not None and await self.database.read(has_ended, execution):
+            raise Unauthenticated("The execution of this token has ended.")
         return caller_of(claims, held.permission_set_refs, held.attributes)
 
     async def profile(self, caller: Caller) -> Profile:

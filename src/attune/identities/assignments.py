@@ -9,6 +9,7 @@ import msgspec
 from attune.catalog.rows import PERMISSION_SETS, ids
 from attune.identities.model import ADMINISTRATOR, LOCAL_OPERATOR, Held, PermissionAssignment
 from attune.kernel.ids import IdentityId, PermissionAssignmentId, PermissionSetId
+from attune.kernel.statuses import TERMINAL, ExecutionStatus
 from attune.store.database import Tx
 from attune.store.schema import first_administrator, permission_assignment
 
@@ -67,6 +68,13 @@ async def held_by(tx: Tx, identity: IdentityId) -> Held | None:
         return None
     refs = (row.permission_set_ref for row in rows if row.permission_set_ref is not None)
     return Held(tuple(refs), rows[0].attributes)
+
+
+async def has_ended(tx: Tx, execution: int) -> bool:
+    status = await tx.first(
+        ExecutionStatus, "SELECT status FROM execution WHERE id = :id", id=execution
+    )
+    return status in TERMINAL
 
 
 async def grants_of(tx: Tx, refs: Collection[str]) -> list[dict[str, Any]]:

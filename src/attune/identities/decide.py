@@ -88,6 +88,14 @@ def caller_of(
     )
 
 
+def execution_of(claims: Claims) -> int | None:
+    """The execution that a token belongs to, and ends with."""
+    if claims.token_type is not TokenType.EXECUTION:
+        return None
+    named = (claims.metadata or {}).get("execution_id")
+    return named if isinstance(named, int) and 0 < named < 2**63 else None
+
+
 def check_own_account(caller: Caller) -> None:
     """A program that acts for somebody may not change who that somebody is."""
     if caller.token_type is not TokenType.ACCESS:

@@ -11,7 +11,10 @@ from attune.identities.model import Caller, Effective, TokenType
 from attune.identities.passwords import Passwords
 from attune.identities.tokens import ACCESS_SECONDS, REFRESH_SECONDS, Tokens
 from attune.kernel.errors import Conflict, Forbidden, NotFound, Unauthenticated
-from attune.kernel.ids import IdentityId, Ids
+from attune.kernel.ids import ActionDefinitionId, ExecutionId, IdentityId, Ids
+from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.executions.model import Execution
+from attune.pipeline.executions.steps import insert_executions, move
 from attune.simulation.clock import ManualClock
 from tests.contract.identities.rows import ask, load_core, run_sql
 
@@ -113,6 +116,30 @@ async def test_a_profile_shows_the_sets_and_their_rights(accounts: Accounts) -> 
     assert profile.permission_set_refs == ("core.admin",)
     assert profile.effective == (Effective("packs", ("create", "read")),)
     assert profile.has_password
+
+
+async def test_the_token_of_an_execution_ends_with_it(accounts: Accounts) -> None:
+    session = await accounts.register("ann", PASSWORD, None)
+    named = {"execution_id": 7, "permission_set_refs": []}
+    token = accounts.tokens.issue(
+        session.identity.id, "execution:7", TokenType.EXECUTION, 3600, metadata=named
+    )
+    now = accounts.clock.now()
+    execution = Execution(
+        id=ExecutionId(7),
+        action=None,
+        action_ref="core.noop",
+        definition=ActionDefinitionId(1),
+        status=ExecutionStatus.RUNNING,
+        created=now,
+        updated=now,
+    )
+    await accounts.database.run(insert_executions, [execution])
+    assert (await accounts.caller(token)).login == "execution:7"
+    ended, sources = ExecutionStatus.COMPLETED, [ExecutionStatus.RUNNING]
+    await accounts.database.run(move, [execution.id], ended, sources, now)
+    with pytest.raises(Unauthenticated, match="has ended"):
+        await accounts.caller(token)
 
 
 async def test_an_execution_sees_only_what_its_token_names(accounts: Accounts) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from attune.catalog.steps.rules import RuleChanges, delete_rule, update_rule
-from attune.catalog.steps.switches import switch_rule
+from attune.catalog.steps.switches import switch_rule, switch_trigger
 from attune.kernel.envelope import Stamp
 from attune.kernel.errors import InvalidInput, NotFound
 from attune.kernel.ids import EnforcementId
@@ -70,6 +70,17 @@ async def test_a_rule_that_does_not_match_makes_no_enforcement_and_the_event_tel
     assert "7" in told["shop.large"].reason
     assert told["shop.off"].reason == "the rule is disabled"
     assert await world.enforcements() == []
+
+
+async def test_a_disabled_trigger_makes_its_rules_silent_and_they_say_so(world: World) -> None:
+    await world.rule()
+    now = world.clock.now()
+    await world.database.run(switch_trigger, "shop.order", now, enabled=False)
+    event = await world.event((await world.emit({})).id)
+    assert [one.reason for one in event.rules or []] == ["the trigger is disabled"]
+    await world.database.run(switch_trigger, "shop.order", now, enabled=True)
+    await world.emit({})
+    assert len(await world.enforcements()) == 1
 
 
 async def test_f35_zero_false_and_an_empty_text_are_values(world: World) -> None:

@@ -42,7 +42,7 @@ async def cancel(tx: Tx, outbox: Outbox, execution_id: ExecutionId, now: datetim
             f"The execution {execution_id} is {before.status} already.", status=before.status
         )
     if place is not None and place.state is State.HANDED:
-        await _ask_worker(tx, outbox, execution_id, place, now)
+        await _ask_worker(tx, outbox, before, place, now)
     else:
         await _end_here(tx, outbox, execution_id, now)
         await lanes.leave([execution_id])
@@ -62,12 +62,12 @@ async def _end_here(tx: Tx, outbox: Outbox, execution_id: ExecutionId, now: date
 
 
 async def _ask_worker(
-    tx: Tx, outbox: Outbox, execution_id: ExecutionId, place: _Place, now: datetime
+    tx: Tx, outbox: Outbox, before: Execution, place: _Place, now: datetime
 ) -> None:
     """The worker reads the wish from the row at the latest; the message only hurries it."""
     sources = sources_of(_S.CANCELING)
-    for moved in await executions.move(tx, [execution_id], _S.CANCELING, sources, now):
-        outbox.moved(moved, None)
+    for moved in await executions.move(tx, [before.id], _S.CANCELING, sources, now):
+        outbox.moved(moved, before.status)
     if place.worker is not None:
-        item = ExecutionCancel(execution_id=execution_id, attempt=place.attempt)
+        item = ExecutionCancel(execution_id=before.id, attempt=place.attempt)
         outbox.put(MessageType.EXECUTION_CANCEL, item, to=worker_queue_name(place.worker))

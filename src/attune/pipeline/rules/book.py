@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ _OF_TRIGGERS: Final = f"""
     SELECT {_COLUMNS} FROM rule WHERE trigger = ANY(:triggers::bigint[]) ORDER BY id
 """  # noqa: S608
 _BY_IDS: Final = f"SELECT {_COLUMNS} FROM rule WHERE id = ANY(:ids::bigint[]) ORDER BY id"  # noqa: S608
+_OFF: Final = "SELECT id FROM trigger WHERE id = ANY(:triggers::bigint[]) AND NOT enabled"
 _CONFIGS: Final = "SELECT id, config FROM pack WHERE id = ANY(:packs::bigint[])"
 
 
@@ -57,9 +59,12 @@ class RuleBook:
 
     async def _load(self, tx: Tx, triggers: list[TriggerId]) -> dict[TriggerId, list[CompiledRule]]:
         rules = await tx.all(Rule, _OF_TRIGGERS, triggers=triggers)
+        off = set(await tx.all(TriggerId, _OFF, triggers=triggers))
         found: dict[TriggerId, list[CompiledRule]] = defaultdict(list)
         for one in await self._all_compiled(tx, rules):
-            if one.rule.trigger is not None:
+            if one.rule.trigger in off:
+                found[one.rule.trigger].append(replace(one, trigger_enabled=False))
+            elif one.rule.trigger is not None:
                 found[one.rule.trigger].append(one)
         return found
 

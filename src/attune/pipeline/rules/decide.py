@@ -50,6 +50,8 @@ def consider(rule: CompiledRule, event: Event, scope: Scope) -> Verdict:
         return Verdict(matched=False, reason=f"the event is for the rule {event.rule_ref} alone")
     if not rule.rule.enabled:
         return Verdict(matched=False, reason="the rule is disabled")
+    if not rule.trigger_enabled:
+        return Verdict(matched=False, reason="the trigger is disabled")
     if rule.condition is None:
         return Verdict(matched=False, reason=rule.fault or "the rule has no condition")
     return rule.condition.check(scope)

@@ -17,3 +17,4 @@ class CompiledRule:
     condition: Condition | None = None
     template: Template | None = None
     fault: str | None = None
+    trigger_enabled: bool = True

@@ -179,6 +179,9 @@ _partial("ix_execution_parent", execution.c.parent.is_not(None), execution.c.par
 _partial(
     "ix_execution_rule_ref", execution.c.rule_ref.is_not(None), execution.c.rule_ref, execution.c.id
 )
+_partial(
+    "ix_execution_executor", execution.c.executor.is_not(None), execution.c.executor, execution.c.id
+)
 sa.Index(
     "uq_execution_idempotency_key",
     execution.c.idempotency_key,

@@ -202,6 +202,13 @@ def _create_execution() -> None:
         sqlite_where=sa.text("enforcement IS NOT NULL"),
     )
     op.create_index(
+        "ix_execution_executor",
+        "execution",
+        ["executor", "id"],
+        postgresql_where=sa.text("executor IS NOT NULL"),
+        sqlite_where=sa.text("executor IS NOT NULL"),
+    )
+    op.create_index(
         "ix_execution_failure",
         "execution",
         ["failure", "id"],
