@@ -386,7 +386,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-async def test_a_page_is_walked_through_an_index_and_never_sorted(
+async def test_f42_a_page_is_walked_through_an_index_and_never_sorted(
     quiet: Plant, watcher: Client, asked: list[tuple[str, dict[str, Any]]]
 ) -> None:
     await quiet.order(watcher, "core.echo")
@@ -411,7 +411,7 @@ async def test_a_page_is_walked_through_an_index_and_never_sorted(
         assert not any(word in found for word in ("TEMP B-TREE", "Sort", "Seq Scan")), found
 
 
-async def test_lists_read_neither_parameters_nor_results(
+async def test_f42_lists_read_neither_parameters_nor_results(
     quiet: Plant, watcher: Client, asked: list[tuple[str, dict[str, Any]]]
 ) -> None:
     await quiet.order(watcher, "core.echo", parameters={"message": "x"})
