@@ -43,10 +43,13 @@ class PostgreSQL(Server):
         """The address of a database on this server."""
         return f"postgresql://{USER}@{LOOPBACK}:{self.port}/{database}"
 
-    def create_database(self, name: str | None = None) -> str:
-        """Make a database and return its address; without a name, one that nobody else uses."""
+    def create_database(self, name: str | None = None, like: str = "template1") -> str:
+        """Make a database and return its address; without a name, one that nobody else uses.
+
+        `like` names the database that it is a copy of.
+        """
         name = name or f"attune_{uuid.uuid4().hex}"
-        self.execute(f'CREATE DATABASE "{name}"')
+        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{like}"')
         return self.url_of(name)
 
     def drop_database(self, name_or_url: str) -> None:

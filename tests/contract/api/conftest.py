@@ -31,7 +31,7 @@ from tests.contract.catalog.world import load_core
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     environ = {"ATTUNE__DATA_DIR": str(tmp_path / "data")}
     if request.param == "postgresql":
-        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("postgresql_url")
+        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("migrated_url")
     return load_settings(environ)
 
 

@@ -18,7 +18,7 @@ from attune.store.opening import database_from
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     environ = {"ATTUNE__DATA_DIR": str(tmp_path / "data")}
     if request.param == "postgresql":
-        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("postgresql_url")
+        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("migrated_url")
     settings = load_settings(environ)
     await migrate.upgrade(settings.database_url)
     database = database_from(settings, SystemClock(), random.Random(1))

@@ -20,7 +20,7 @@ from attune.store.opening import database_from
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     environ = {"ATTUNE__DATA_DIR": str(tmp_path), "ATTUNE__MESSAGE_QUEUE__RETRY_DELAY": "0.05"}
     if request.param == "production":
-        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("postgresql_url")
+        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("migrated_url")
         environ["ATTUNE__MESSAGE_QUEUE__URL"] = request.getfixturevalue("rabbitmq_url")
     return load_settings(environ)
 

@@ -14,7 +14,7 @@ from tests.contract.pipeline.world import World
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     environ = {"ATTUNE__DATA_DIR": str(tmp_path)}
     if request.param == "servers":
-        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("postgresql_url")
+        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("migrated_url")
         environ["ATTUNE__MESSAGE_QUEUE__URL"] = request.getfixturevalue("rabbitmq_url")
     return load_settings(environ)
 
