@@ -21,7 +21,7 @@ up: bootstrap ## run Attune in one process on this machine
 	@$(BIN)/attune up $(ARGS)
 
 test: servers ## run the tests, against real servers (ARGS="-k name" chooses)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 check: bootstrap ## check format, lint, types and layers
 	$(BIN)/ruff format --check .

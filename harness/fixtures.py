@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
@@ -49,7 +50,9 @@ def migrated_template(postgresql: PostgreSQL) -> str:
     """A database with the schema of this version. Copying it is faster than migrating each test's own."""
     postgresql.ensure_running()
     name = "attune_migrated"
-    asyncio.run(migrate.upgrade(postgresql.create_database(name)))
+    url = postgresql.create_database(name)
+    with ThreadPoolExecutor(1) as apart:  # the test that asks first may have a loop of its own
+        apart.submit(lambda: asyncio.run(migrate.upgrade(url))).result()
     return name
 
 
