@@ -94,7 +94,9 @@ class ControlPlane:
         self._stack.push_async_callback(duty.stop)
 
     def worker(self, name: str = "local", **settings: Any) -> WorkerPart:
-        worker = self.settings.worker.model_copy(update={"capacity": 10, "shutdown_timeout": 1.0, **settings})
+        worker = self.settings.worker.model_copy(
+            update={"capacity": 10, "shutdown_timeout": 1.0, **settings}
+        )
         return WorkerPart(
             WorkerBase(
                 settings=self.settings.model_copy(update={"worker": worker}),
