@@ -70,3 +70,12 @@ class World(ControlPlane):
             none=Json([]),
             now=now,
         )
+
+    async def first_execution(self) -> int:
+        """The id of the first that there is, once there is one."""
+
+        async def found() -> int | None:
+            first: int | None = await self.value(int, "SELECT min(id) FROM execution")
+            return first
+
+        return await eventually(found)

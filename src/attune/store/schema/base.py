@@ -4,6 +4,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 SCHEMA = "attune"
 
@@ -22,15 +24,37 @@ metadata = sa.MetaData(
 )
 
 
-def table(name: str, *parts: sa.schema.SchemaItem, **options: Any) -> sa.Table:
-    """A table with what every table has: an id that is never given twice, and when it was made and changed."""
+class Now(FunctionElement[Any]):
+    """The moment of a statement, as the database itself knows it: for rows that others write."""
+
+    inherit_cache = True
+
+
+@compiles(Now, "postgresql")
+def _postgresql_now(_element: Now, _compiler: Any, **_options: Any) -> str:
+    return "now()"
+
+
+@compiles(Now, "sqlite")
+def _sqlite_now(_element: Now, _compiler: Any, **_options: Any) -> str:
+    return "(CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER))"
+
+
+def table(
+    name: str, *parts: sa.schema.SchemaItem, written_by_others: bool = False, **options: Any
+) -> sa.Table:
+    """A table with what every table has: an id that is never given twice, and when it was made and changed.
+
+    Where others write rows, they may leave the two moments to the database.
+    """
+    now = Now() if written_by_others else None
     return sa.Table(
         name,
         metadata,
         sa.Column("id", Id, sa.Identity(), primary_key=True),
         *parts,
-        sa.Column("created", Moment, nullable=False),
-        sa.Column("updated", Moment, nullable=False),
+        sa.Column("created", Moment, nullable=False, server_default=now),
+        sa.Column("updated", Moment, nullable=False, server_default=now),
         sqlite_autoincrement=True,
         **options,
     )

@@ -26,22 +26,24 @@ event = table(
     sa.Column("payload", JsonText, nullable=False),
 )
 
+# Others may write one and announce it with enforcement.created; it needs a rule, its ref and the trigger's.
 enforcement = table(
     "enforcement",
     sa.Column("rule", Id),
     sa.Column("rule_ref", sa.Text, nullable=False),
     sa.Column("event", Id),
     sa.Column("trigger_ref", sa.Text, nullable=False),
-    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False, server_default="created"),
     sa.Column("reason", sa.Text),
     sa.Column("warnings", JsonText),
     sa.Column("resolved_at", Moment),
-    sa.Column("condition", sa.Text, nullable=False),
-    sa.Column("conditions", JsonText, nullable=False),
+    sa.Column("condition", sa.Text, nullable=False, server_default="all"),
+    sa.Column("conditions", JsonText, nullable=False, server_default="{}"),
     sa.Column("config", JsonText),
     # Null where it is the event's own.
     sa.Column("payload", JsonText),
     sa.UniqueConstraint("event", "rule"),
+    written_by_others=True,
 )
 
 execution = table(

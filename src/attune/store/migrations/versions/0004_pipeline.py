@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from attune.store.schema import Id, JsonText, Moment
+from attune.store.schema.base import Now
 
 revision = "0004"
 down_revision = "0003"
@@ -133,16 +134,16 @@ def _create_enforcement() -> None:
         sa.Column("rule_ref", sa.Text, nullable=False),
         sa.Column("event", Id),
         sa.Column("trigger_ref", sa.Text, nullable=False),
-        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("status", sa.Text, nullable=False, server_default="created"),
         sa.Column("reason", sa.Text),
         sa.Column("warnings", JsonText),
         sa.Column("resolved_at", Moment),
-        sa.Column("condition", sa.Text, nullable=False),
-        sa.Column("conditions", JsonText, nullable=False),
+        sa.Column("condition", sa.Text, nullable=False, server_default="all"),
+        sa.Column("conditions", JsonText, nullable=False, server_default="{}"),
         sa.Column("config", JsonText),
         sa.Column("payload", JsonText),
-        sa.Column("created", Moment, nullable=False),
-        sa.Column("updated", Moment, nullable=False),
+        sa.Column("created", Moment, nullable=False, server_default=Now()),
+        sa.Column("updated", Moment, nullable=False, server_default=Now()),
         sa.PrimaryKeyConstraint("id", name="pk_enforcement"),
         sa.UniqueConstraint("event", "rule", name="uq_enforcement_event_rule"),
         sqlite_autoincrement=True,
