@@ -4,6 +4,7 @@ A step puts in one item for each row that it moved; they leave as few messages, 
 is tried again starts with an empty box, because it makes its own.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -11,7 +12,12 @@ import msgspec
 from attune.bus.announcer import Announcer
 from attune.kernel.envelope import Stamp
 from attune.kernel.ids import ActionId, ExecutionId
-from attune.kernel.messages import ExecutionStatusChanged, MessageType, Payload
+from attune.kernel.messages import (
+    ExecutionRequested,
+    ExecutionStatusChanged,
+    MessageType,
+    Payload,
+)
 from attune.kernel.statuses import ExecutionStatus
 from attune.store.database import Tx
 
@@ -65,6 +71,11 @@ class Outbox:
             attempt=moved.attempt,
         )
         self.put(MessageType.EXECUTION_STATUS_CHANGED, item)
+
+    def hurry(self, executions: Iterable[ExecutionId]) -> None:
+        """These have a slot now and no worker. Without an action's ref, as here, the message is not of a new one."""
+        for execution in sorted(executions):
+            self.put(MessageType.EXECUTION_REQUESTED, ExecutionRequested(execution_id=execution))
 
     def _send(self) -> None:
         for (kind, to), items in self._items.items():

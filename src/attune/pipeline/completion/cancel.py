@@ -8,7 +8,7 @@ import msgspec
 from attune.bus.topology import worker_queue_name
 from attune.kernel.errors import Conflict
 from attune.kernel.ids import ExecutionId, WorkerId
-from attune.kernel.messages import ExecutionCancel, ExecutionRequested, MessageType
+from attune.kernel.messages import ExecutionCancel, MessageType
 from attune.kernel.statuses import TERMINAL, ExecutionStatus, sources_of
 from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
@@ -46,9 +46,7 @@ async def cancel(tx: Tx, outbox: Outbox, execution_id: ExecutionId, now: datetim
     else:
         await _end_here(tx, outbox, execution_id, now)
         await lanes.leave([execution_id])
-        for waiting in sorted(lanes.promoted):
-            item = ExecutionRequested(execution_id=waiting)
-            outbox.put(MessageType.EXECUTION_REQUESTED, item)
+        outbox.hurry(lanes.promoted)
     await lanes.save()
     return await executions.get_execution(tx, execution_id)
 

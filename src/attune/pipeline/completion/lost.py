@@ -7,12 +7,12 @@ from typing import Final
 
 from attune.catalog.definitions import Definitions
 from attune.kernel.ids import ExecutionId, WorkerId
-from attune.kernel.messages import ExecutionRequested, MessageType
 from attune.kernel.statuses import ExecutionStatus, sources_of
 from attune.pipeline.completion.decide import fate_of
 from attune.pipeline.completion.model import Fate, Held, LostWorker, abandoned_result
 from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
+from attune.pipeline.executions.outputs import forget_output
 from attune.pipeline.outbox import Moved, Outbox
 from attune.pipeline.queues.steps import Lanes, lanes_by_id
 from attune.store.database import Tx
@@ -46,7 +46,6 @@ _TAKE_EXECUTION: Final = """
      WHERE id = ANY(:ids::bigint[]) AND status = ANY(:sources::text[])
     RETURNING id, action, action_ref, attempt, status
 """
-_FORGET_OUTPUT: Final = "DELETE FROM execution_output WHERE execution = ANY(:ids::bigint[])"
 
 
 async def silent_workers(tx: Tx, since: datetime) -> list[LostWorker]:
@@ -101,8 +100,7 @@ async def _take_back(
     await _cancel(tx, outbox, fates[Fate.CANCELLED], now)
     await lanes.leave([e.execution for e in fates[Fate.ABANDONED] + fates[Fate.CANCELLED]])
     await lanes.save()
-    for waiting in sorted(lanes.promoted | {one.execution for one in fates[Fate.AGAIN]}):
-        outbox.put(MessageType.EXECUTION_REQUESTED, ExecutionRequested(execution_id=waiting))
+    outbox.hurry(lanes.promoted | {one.execution for one in fates[Fate.AGAIN]})
     return len(held)
 
 
@@ -113,7 +111,7 @@ async def _again(tx: Tx, outbox: Outbox, held: Sequence[Held], now: datetime) ->
         return
     was = {one.execution: one.status for one in held}
     await tx.execute(_TAKE_ENTRY, ids=ids)
-    await tx.execute(_FORGET_OUTPUT, ids=ids)
+    await forget_output(tx, ids)
     sources = sorted(sources_of(_S.REQUESTED))
     for moved in await tx.all(Moved, _TAKE_EXECUTION, ids=ids, sources=sources, now=now):
         outbox.moved(moved, was[moved.id])

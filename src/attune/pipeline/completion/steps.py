@@ -8,10 +8,11 @@ from typing import Final
 import msgspec
 
 from attune.kernel.ids import ActionId, WorkerId
-from attune.kernel.messages import ExecutionCompleted, ExecutionRequested, MessageType
+from attune.kernel.messages import ExecutionCompleted, MessageType
 from attune.kernel.statuses import ExecutionStatus, sources_of, sources_through
 from attune.pipeline.completion.model import Completed, Ended, Started
 from attune.pipeline.executions.decide import failure_word
+from attune.pipeline.executions.outputs import forget_output
 from attune.pipeline.outbox import Moved, Outbox
 from attune.pipeline.queues.steps import lanes_by_id
 from attune.pipeline.scheduling.steps import Scheduler
@@ -33,7 +34,6 @@ _END: Final = """
        AND execution.status = ANY(:sources::text[])
     RETURNING execution.id, execution.action, execution.action_ref, execution.attempt, execution.status
 """
-_FORGET_OUTPUT: Final = "DELETE FROM execution_output WHERE execution = ANY(:ids::bigint[])"
 
 
 def _sources(status: ExecutionStatus) -> list[ExecutionStatus]:
@@ -64,14 +64,11 @@ async def complete(
     lanes = await lanes_by_id(tx, {one.lane for one in ended}, now)
     moved = await _ended(tx, worker, ended, now)
     await lanes.leave([one.id for one in moved])
-    if chatty := sorted(one.execution for one in ended if one.chatty):
-        await tx.execute(_FORGET_OUTPUT, ids=chatty)
+    await forget_output(tx, [one.execution for one in ended if one.chatty])
     passed = await scheduler.assign_to(tx, worker, outbox, now)
     await lanes.save()
     _tell(outbox, moved, ended, now)
-    for waiting in sorted(lanes.promoted.difference(passed.handed)):
-        item = ExecutionRequested(execution_id=waiting)
-        outbox.put(MessageType.EXECUTION_REQUESTED, item)
+    outbox.hurry(lanes.promoted.difference(passed.handed))
     late = {one.execution for one in ended} - {one.id for one in moved}
     return Completed(frozenset(late), passed.handed)
 

@@ -1,5 +1,6 @@
 """What an execution has written so far: from its live pieces while it runs, from its result afterwards."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -21,6 +22,7 @@ _PIECES: Final = """
                                      AND o.begins_at <= :offset), 0)
      ORDER BY begins_at
 """
+_FORGET: Final = "DELETE FROM execution_output WHERE execution = ANY(:ids::bigint[])"
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,3 +83,9 @@ def _joined(pieces: list[_Piece], start: int) -> bytes:
         found += encoded
         at += len(encoded)
     return found[max(start - first, 0) :] if first <= start else b""
+
+
+async def forget_output(tx: Tx, ids: Sequence[ExecutionId]) -> None:
+    """The live pieces of what has ended, or begins again."""
+    if ids:
+        await tx.execute(_FORGET, ids=sorted(ids))
