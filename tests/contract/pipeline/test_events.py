@@ -256,9 +256,13 @@ class TestARuleThatChangesWhileItsEventIsInFlight:
 class TestAnEnforcementOfOthers:
     """`enforcement.created` from anybody who has written the row."""
 
-    async def _created(self, world: World, **fields: object) -> EnforcementId:
+    async def _created(
+        self, world: World, *, enabled: bool = True, **fields: object
+    ) -> EnforcementId:
         rule = await world.rule(
-            conditions=LARGE, action_params={"message": "{{ event.payload.amount }} paid"}
+            conditions=LARGE,
+            action_params={"message": "{{ event.payload.amount }} paid"},
+            enabled=enabled,
         )
 
         async def insert(tx: Tx) -> EnforcementId:
@@ -303,10 +307,7 @@ class TestAnEnforcementOfOthers:
         assert "does not answer" in (found.reason or "")
 
     async def test_a_disabled_rule_makes_none(self, world: World) -> None:
-        enforcement_id = await self._created(world)
-        now = world.clock.now()
-        await world.database.run(switch_rule, "shop.on_order", now, enabled=False)
-        found = await self._resolved(world, enforcement_id)
+        found = await self._resolved(world, await self._created(world, enabled=False))
         assert found.status is EnforcementStatus.DISABLED
         assert "disabled" in (found.reason or "")
 
