@@ -29,6 +29,9 @@ P = ParamSpec("P")
 
 _CACHED_STATEMENTS: Final = 1024
 _RESERVED_IDS: Final = 32
+# Our statements read few rows through an index that has their order. The statistics of small tables that change all
+# the time are never right, and a planner that believes them reads and sorts a whole backlog to take ten rows of it.
+_PLANNING: Final = {"enable_bitmapscan": "off", "jit": "off"}
 
 
 class PostgreSQLTx(Tx):
@@ -228,7 +231,7 @@ class PostgreSQLDatabase(Database):
             timeout=self._connect_timeout,
             command_timeout=self._command_timeout,
             statement_cache_size=_CACHED_STATEMENTS,
-            server_settings={"search_path": SCHEMA, "application_name": "attune"},
+            server_settings={**_PLANNING, "search_path": SCHEMA, "application_name": "attune"},
             **options,
         )
         await connection.set_type_codec(
