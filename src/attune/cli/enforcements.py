@@ -27,7 +27,9 @@ _COLUMNS: list[Column[EnforcementSummary]] = [
 
 def add_to(app: typer.Typer) -> None:
     commands = group(app, "enforcement")
-    command(commands, "list", "attune enforcement list --rule demo.on_alarm")(list_enforcements)
+    command(commands, "list", "attune enforcement list --rule demo.on_large_order")(
+        list_enforcements
+    )
     command(commands, "show", "attune enforcement show 9")(show)
 
 

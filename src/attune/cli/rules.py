@@ -26,9 +26,9 @@ _COLUMNS: list[Column[RuleSummary]] = [
 def add_to(app: typer.Typer) -> None:
     commands = group(app, "rule")
     command(commands, "list", "attune rule list")(list_rules)
-    command(commands, "show", "attune rule show demo.on_alarm")(show)
-    command(commands, "enable", "attune rule enable demo.on_alarm")(enable)
-    command(commands, "disable", "attune rule disable demo.on_alarm")(disable)
+    command(commands, "show", "attune rule show demo.on_large_order")(show)
+    command(commands, "enable", "attune rule enable demo.on_large_order")(enable)
+    command(commands, "disable", "attune rule disable demo.on_large_order")(disable)
 
 
 def list_rules(session: Session) -> None:

@@ -17,7 +17,6 @@ _COLUMNS = ", ".join(Execution.__struct_fields__)
 # The names in these statements are those of our own structs.
 _BY_ID = f"SELECT {_COLUMNS} FROM execution WHERE id = :id"  # noqa: S608
 _BY_KEYS = f"SELECT {_COLUMNS} FROM execution WHERE idempotency_key = ANY(:keys::text[])"  # noqa: S608
-_BY_IDS = f"SELECT {_COLUMNS} FROM execution WHERE id = ANY(:ids::bigint[]) ORDER BY id"  # noqa: S608
 _MOVE = """
     UPDATE execution SET status = :status, failure = :failure, updated = :now
      WHERE id = ANY(:ids::bigint[]) AND status = ANY(:sources::text[])
@@ -35,10 +34,6 @@ async def get_execution(tx: Tx, execution_id: int) -> Execution:
     if found is None:
         raise NotFound(f"There is no execution {execution_id}.", id=execution_id)
     return found
-
-
-async def executions_by_id(tx: Tx, ids: Sequence[ExecutionId]) -> list[Execution]:
-    return await tx.all(Execution, _BY_IDS, ids=ids) if ids else []
 
 
 async def insert_executions(tx: Tx, new: Sequence[Execution]) -> dict[ExecutionId, Execution]:
