@@ -16,6 +16,7 @@ from attune.bus.opening import bus_from
 from attune.catalog.packs import PackInstaller
 from attune.identities.tokens import Tokens
 from attune.kernel.clock import Clock, SystemClock
+from attune.kernel.duty import Duty
 from attune.kernel.envelope import Stamp
 from attune.kernel.ids import Ids
 from attune.kernel.settings import Settings
@@ -27,6 +28,7 @@ from attune.pipeline.flow import Flow
 from attune.pipeline.outbox import Mail
 from attune.pipeline.processors.executor import Executor
 from attune.pipeline.processors.fallback import Fallback, FallbackConfig
+from attune.pipeline.processors.gate_keeper import GateKeeper, GateKeeperConfig
 from attune.pipeline.scheduling.model import Terms
 from attune.services.worker_part import WorkerBase, WorkerPart
 from attune.store import migrate
@@ -89,9 +91,13 @@ class ControlPlane:
         for processor in Executor(self.executor_flow, self.bus, ["worker:local"]).processors():
             await processor.start()
             self._stack.push_async_callback(processor.stop)
-        duty = Fallback(self.executor_flow, self.clock, FallbackConfig(interval=fallback))
-        await duty.start()
-        self._stack.push_async_callback(duty.stop)
+        duties: list[Duty[Any]] = [
+            Fallback(self.executor_flow, self.clock, FallbackConfig(interval=fallback)),
+            GateKeeper(self.executor_flow, self.clock, GateKeeperConfig(interval=fallback)),
+        ]
+        for duty in duties:
+            await duty.start()
+            self._stack.push_async_callback(duty.stop)
 
     def worker(self, name: str = "local", **settings: Any) -> WorkerPart:
         worker = self.settings.worker.model_copy(

@@ -44,6 +44,10 @@ class Duty(ABC, Generic[C]):
     async def run_once(self) -> None:
         """Do what is due now. An error ends this pass only."""
 
+    def until_next(self) -> float:
+        """How many seconds to rest after a pass, unless somebody hurries."""
+        return self.config.interval
+
     async def run(self) -> None:
         """Pass after pass until `stop`; the pass under way is always finished."""
         while not self._stopping:
@@ -81,7 +85,7 @@ class Duty(ABC, Generic[C]):
             return
         waits = [
             asyncio.create_task(self._hurried.wait()),
-            asyncio.create_task(self.clock.sleep(self.config.interval)),
+            asyncio.create_task(self.clock.sleep(self.until_next())),
         ]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

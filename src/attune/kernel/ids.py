@@ -24,6 +24,7 @@ ExecutionId = NewType("ExecutionId", int)
 InquiryId = NewType("InquiryId", int)
 WorkerId = NewType("WorkerId", int)
 LaneId = NewType("LaneId", int)
+PoolId = NewType("PoolId", int)
 DeadLetterId = NewType("DeadLetterId", int)
 MessageId = NewType("MessageId", UUID)
 

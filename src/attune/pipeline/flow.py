@@ -4,32 +4,42 @@ Where the stages share a process (`through`), an event or a request goes all the
 accepts it. Elsewhere it is accepted here, and a message hurries the process that has the next stage.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Generic, ParamSpec, TypeVar
 
 from attune.catalog.definitions import Definitions
+from attune.catalog.runtime_settings import load_settings
 from attune.catalog.versions import current_version
 from attune.kernel.batching import Batcher
 from attune.kernel.clock import Clock
-from attune.kernel.ids import EnforcementId, EventId, ExecutionId, WorkerId
+from attune.kernel.ids import EnforcementId, EventId, ExecutionId, LaneId, WorkerId
+from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.completion import cancel, lost
 from attune.pipeline.completion.model import LostWorker
+from attune.pipeline.completion.waiting import end_waiting
 from attune.pipeline.enforcements.steps import Books, process_enforcements, process_events
 from attune.pipeline.events.model import Event, NewEvent
 from attune.pipeline.events.steps import TriggerBook, record
 from attune.pipeline.executions.actions import ActionBook
-from attune.pipeline.executions.model import Execution
-from attune.pipeline.executions.requests import Order, place_orders
+from attune.pipeline.executions.model import Execution, Priority
+from attune.pipeline.executions.requests import Order
+from attune.pipeline.intake import enter, take_orders
 from attune.pipeline.outbox import Mail, Outbox
-from attune.pipeline.queues.steps import lanes_of_actions, lanes_with_waiting
+from attune.pipeline.policies.book import PolicyBook
+from attune.pipeline.queues import control, expiry, locking
+from attune.pipeline.queues.arranging import Arranger
+from attune.pipeline.queues.steps import Lanes, lanes_by_id, lanes_with_waiting
 from attune.pipeline.rules.book import RuleBook
 from attune.pipeline.scheduling.model import Terms, Unplaceable
 from attune.pipeline.scheduling.steps import Scheduler, fail_unplaceable
 from attune.store.database import Database, Step, Tx
 
+_S = ExecutionStatus
+
 _ORDERS_AT_ONCE: Final = 500
+_ENDED_AT_ONCE: Final = 500
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -56,6 +66,7 @@ class Flow:
         self._through = through
         self._triggers = TriggerBook()
         self._books = Books(ActionBook(), RuleBook())
+        self.arranger = Arranger(PolicyBook(), terms.queue)
         self._orders: Batcher[Order, list[Execution]] = Batcher(
             "requests", self._request, limit=_ORDERS_AT_ONCE
         )
@@ -79,8 +90,54 @@ class Flow:
         await self._run(self._schedule_step)
 
     async def promote(self) -> None:
-        """Give every free slot to the head of its lane: after a limit was raised, or a queue resumed."""
+        """Give every free slot to the head of its lane: after a limit was raised, or a message was lost."""
         await self._run(self._promote_step)
+
+    async def open_gates(self) -> datetime | None:
+        """Let through what waited for a time that has come; the next such time, if there is one."""
+        await self._run(self._open_gates_step)
+        return await self.database.read(locking.next_opening)
+
+    async def arrange(self) -> None:
+        """Let what already waits follow the policies as they are now."""
+        await self._run(self._arrange_step)
+
+    async def pause(self, action_ref: str, group: str | None, by: str) -> int:
+        """Hold the action's queue, or one group of it; how many lanes that were. What runs goes on."""
+        return await self._run(self._pause_step, action_ref, group, by, paused=True)
+
+    async def resume(self, action_ref: str, group: str | None, by: str) -> int:
+        return await self._run(self._pause_step, action_ref, group, by, paused=False)
+
+    async def clear(self, action_ref: str, group: str | None, by: str) -> int:
+        """End what waits for a slot, as cancelled; how many that were. What holds one goes on."""
+        ended = 0
+        while some := await self.database.read(
+            control.first_waiting, action_ref, group, _ENDED_AT_ONCE
+        ):
+            ended += await self._run(self._clear_step, some, by)
+        return ended
+
+    async def expire(self) -> int:
+        """End what waited longer than queue_timeout_seconds; how many that were."""
+        settings = await self.database.read(load_settings)
+        seconds = settings.queue_timeout_seconds or self.terms.queue.timeout_seconds
+        ended = 0
+        while True:
+            before = self.clock.now() - timedelta(seconds=seconds)
+            found = await self.database.read(expiry.overdue, before, _ENDED_AT_ONCE)
+            if not found:
+                return ended
+            texts = {one.execution: one.text(seconds) for one in found}
+            ended += await self._run(self._expire_step, texts)
+
+    async def reprioritize(self, execution_id: ExecutionId, priority: Priority, by: str) -> None:
+        """`Conflict` for one that no longer waits."""
+        await self._run(self._reprioritize_step, execution_id, priority, by)
+
+    async def change_limit(self, lane: LaneId, limit: int, why: str) -> None:
+        """For a limit that follows its action."""
+        await self._run(self._limit_step, lane, limit, why)
 
     async def cancel(self, execution_id: ExecutionId) -> Execution:
         return await self._run(self._cancel_step, execution_id)
@@ -112,9 +169,8 @@ class Flow:
         self, tx: Tx, orders: list[Order]
     ) -> _Done[list[list[Execution] | Exception]]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        version = await current_version(tx)
-        placed = await place_orders(tx, self._books.actions, version, outbox, orders, now)
-        return _Done(placed.answers, await self._onward(tx, outbox, placed.new))
+        answers = await take_orders(tx, self._books.actions, self.arranger, outbox, orders, now)
+        return _Done(answers, await self._given_on(tx, outbox, now))
 
     async def _record_step(self, tx: Tx, new: Sequence[NewEvent]) -> _Done[list[Event]]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
@@ -141,31 +197,91 @@ class Flow:
         return _Done(None, done.unplaceable)
 
     async def _promote_step(self, tx: Tx) -> _Done[None]:
-        now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        lanes = await lanes_with_waiting(tx, now)
+        lanes = await lanes_with_waiting(tx, self.terms.queue, self.clock.now())
         await lanes.promote()
+        return await self._saved(lanes)
+
+    async def _open_gates_step(self, tx: Tx) -> _Done[None]:
+        now = self.clock.now()
+        ids = await locking.with_open_gates(tx, now)
+        lanes = await lanes_by_id(tx, ids, self.terms.queue, now)
+        await lanes.promote()
+        return await self._saved(lanes)
+
+    async def _arrange_step(self, tx: Tx) -> _Done[None]:
+        version = await current_version(tx)
+        lanes = await self.arranger.arrange_all(tx, version, self.clock.now())
+        await lanes.promote()
+        return await self._saved(lanes)
+
+    async def _pause_step(
+        self, tx: Tx, action_ref: str, group_key: str | None, by: str, *, paused: bool
+    ) -> _Done[int]:
+        now, version = self.clock.now(), await current_version(tx)
+        lanes = await self.arranger.of_action(tx, version, action_ref, group_key, now)
+        control.set_paused(lanes, by, paused=paused)
+        await lanes.promote()
+        done = await self._saved(lanes)
+        return _Done(len(lanes.held.lanes), done.unplaceable)
+
+    async def _clear_step(self, tx: Tx, ids: Sequence[ExecutionId], by: str) -> _Done[int]:
+        now, outbox = self.clock.now(), Outbox(tx, self.mail)
+        text = f"The queue was cleared by {by}."
+        ended = await end_waiting(
+            tx, self.terms.queue, outbox, dict.fromkeys(ids, text), _S.CANCELLED, now
+        )
+        return _Done(len(ended), await self._given_on(tx, outbox, now))
+
+    async def _expire_step(self, tx: Tx, overdue: Mapping[ExecutionId, str]) -> _Done[int]:
+        now, outbox = self.clock.now(), Outbox(tx, self.mail)
+        ended = await end_waiting(tx, self.terms.queue, outbox, overdue, _S.TIMEOUT, now)
+        return _Done(len(ended), await self._given_on(tx, outbox, now))
+
+    async def _reprioritize_step(
+        self, tx: Tx, execution_id: ExecutionId, priority: Priority, by: str
+    ) -> _Done[None]:
+        now = self.clock.now()
+        lanes = await control.reprioritize(tx, self.terms.queue, execution_id, priority, by, now)
+        return await self._saved(lanes)
+
+    async def _limit_step(self, tx: Tx, lane: LaneId, limit: int, why: str) -> _Done[None]:
+        now = self.clock.now()
+        return await self._saved(
+            await control.change_limit(tx, self.terms.queue, lane, limit, why, now)
+        )
+
+    async def _saved(self, lanes: Lanes) -> _Done[None]:
+        """Written, and given on to workers."""
+        outbox = Outbox(lanes.tx, self.mail)
         await lanes.save()
-        return _Done(None, (await self.scheduler.assign(tx, outbox, now)).unplaceable)
+        unplaceable = await self._given_on(lanes.tx, outbox, lanes.now)
+        if not self._through:
+            outbox.hurry(lanes.promoted)
+        return _Done(None, unplaceable)
 
     async def _fail_step(self, tx: Tx, unplaceable: tuple[Unplaceable, ...]) -> _Done[None]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        await fail_unplaceable(tx, outbox, unplaceable, now)
+        await fail_unplaceable(tx, self.terms, outbox, unplaceable, now)
         return _Done(None, (await self.scheduler.assign(tx, outbox, now)).unplaceable)
 
     async def _cancel_step(self, tx: Tx, execution_id: ExecutionId) -> _Done[Execution]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        cancelled = await cancel.cancel(tx, outbox, execution_id, now)
+        cancelled = await cancel.cancel(tx, self.terms.queue, outbox, execution_id, now)
         return _Done(cancelled, await self._given_on(tx, outbox, now))
 
     async def _silent_step(self, tx: Tx, worker: WorkerId) -> _Done[int]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
         since = now - self.terms.stale
-        count = await lost.take_back_from_silent(tx, self.definitions, outbox, worker, since, now)
+        count = await lost.take_back_from_silent(
+            tx, self.terms.queue, self.definitions, outbox, worker, since, now
+        )
         return _Done(count, await self._given_on(tx, outbox, now))
 
     async def _take_back_step(self, tx: Tx, worker: LostWorker, reason: str) -> _Done[int]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        count = await lost.take_back(tx, self.definitions, outbox, worker, reason, now)
+        count = await lost.take_back(
+            tx, self.terms.queue, self.definitions, outbox, worker, reason, now
+        )
         return _Done(count, await self._given_on(tx, outbox, now))
 
     async def _given_on(self, tx: Tx, outbox: Outbox, now: datetime) -> tuple[Unplaceable, ...]:
@@ -181,7 +297,5 @@ class Flow:
         if not made:
             return ()
         now = self.clock.now()
-        lanes = await lanes_of_actions(tx, {one.action_ref for one in made}, now)
-        await lanes.join(made)
-        await lanes.save()
+        await enter(tx, self.arranger, outbox, made, now)
         return await self._given_on(tx, outbox, now)

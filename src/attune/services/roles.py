@@ -36,6 +36,9 @@ from attune.pipeline.flow import Flow
 from attune.pipeline.outbox import Mail
 from attune.pipeline.processors.executor import Executor
 from attune.pipeline.processors.fallback import Fallback
+from attune.pipeline.processors.gate_keeper import GateKeeper
+from attune.pipeline.processors.queue_timeout import QueueTimeout
+from attune.pipeline.queues.model import QueueTerms
 from attune.pipeline.scheduling.model import Terms
 from attune.services.connections import BusPart, DatabasePart
 from attune.services.core_pack import CorePack
@@ -88,6 +91,10 @@ class Base:
             lease=timedelta(seconds=executor.scheduled_timeout),
             stale=timedelta(seconds=_MISSED_BEATS * self.settings.worker.heartbeat_interval),
             no_worker_grace=timedelta(seconds=executor.no_worker_grace),
+            queue=QueueTerms(
+                max_queue_length=executor.queue.max_queue_length,
+                timeout_seconds=executor.queue.queue_timeout_seconds,
+            ),
         )
         mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
         return Flow(self.database, self.clock, mail, terms, through=through)
@@ -232,6 +239,8 @@ def _executor_parts(base: Base, flow: Flow, beside: Collection[str] = ()) -> lis
         DeadLetterKeeper(base.bus, base.database, base.clock),
         *Executor(flow, base.bus, beside).processors(),
         Fallback(flow, base.clock),
+        GateKeeper(flow, base.clock),
+        QueueTimeout(flow, base.clock),
     ]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from attune.kernel.configuration import load_settings
 from attune.pipeline.executions.model import Request
 from attune.pipeline.executions.requests import Order
-from attune.pipeline.scheduling import steps
+from attune.pipeline.scheduling import line
 from attune.store.database import Tx
 from tests.contract.pipeline.world import World
 
@@ -22,7 +22,7 @@ async def test_f8_the_next_ten_are_found_without_sorting_those_behind_them(
         await apart.request(Order((Request(action_ref="core.noop"),) * 3000))
 
         async def plan(tx: Tx) -> str:
-            return "\n".join(await tx.all(str, f"EXPLAIN {steps._READY}", **FIRST))
+            return "\n".join(await tx.all(str, f"EXPLAIN {line._READY}", **FIRST))
 
         found = await world.database.run(plan)
     assert "ix_entry_ready" in found

@@ -206,7 +206,7 @@ class TestF22:
         """There is no such moment: both are one transaction. A slot that stands free is filled by the next pass."""
         await still.limit("core.noop", 0)
         executions = await still.flow.request(Order((Request(action_ref="core.noop"),) * 3))
-        await still.limit("core.noop", 1)
+        await still.limit("core.noop", 1, told=False)
         await still.start_worker()
         await still.start_executor()
         for execution in executions:

@@ -53,8 +53,8 @@ class World(ControlPlane):
         columns = ", ".join(Enforcement.__struct_fields__)
         return await self.values(Enforcement, f"SELECT {columns} FROM enforcement ORDER BY id")
 
-    async def limit(self, action_ref: str, most: int) -> None:
-        """A policy that lets so many executions of the action run at once."""
+    async def limit(self, action_ref: str, most: int, *, told: bool = True) -> None:
+        """A policy that lets so many executions of the action run at once. Not told, the next pass finds it."""
         now = self.clock.now()
         await self.execute("DELETE FROM policy WHERE scope_ref = :ref", ref=action_ref)
         await self.execute(
@@ -70,6 +70,9 @@ class World(ControlPlane):
             none=Json([]),
             now=now,
         )
+        await self.execute("UPDATE catalog_version SET version = version + 1")
+        if told:
+            await self.flow.arrange()
 
     async def first_execution(self) -> int:
         """The id of the first that there is, once there is one."""

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql as postgresql_dialect
 
 from attune.kernel.errors import SchemaMismatch
 from attune.store import migrate
-from attune.store.schema import SCHEMA, metadata
+from attune.store.schema import SCHEMA, VIEWS, metadata
 from harness.postgresql import PostgreSQL
 
 DESCRIPTION = """
@@ -55,7 +55,7 @@ async def test_the_tables_are_the_sum_of_the_migrations_on_postgresql(
     declared = postgresql.create_database()
     connection = await asyncpg.connect(declared, server_settings={"search_path": SCHEMA})
     await connection.execute(f"CREATE SCHEMA {SCHEMA}")
-    for statement in statements(metadata):
+    for statement in [*statements(metadata), *VIEWS]:
         await connection.execute(statement)
     await connection.close()
     migrated = await described(postgresql_url)

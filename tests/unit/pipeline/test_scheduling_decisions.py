@@ -5,7 +5,8 @@ from typing import Any
 
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId, WorkerId
 from attune.pipeline.executions.model import Priority
-from attune.pipeline.queues.model import Entry, Reason, State
+from attune.pipeline.policies.model import GateName
+from attune.pipeline.queues.model import Entry, State
 from attune.pipeline.scheduling.decide import place
 from attune.pipeline.scheduling.model import Demand, Terms, Waiting
 from attune.pipeline.workers.model import RuntimeSupport, Worker, WorkerStatus, WorkerType
@@ -40,7 +41,7 @@ def waiting(number: int, runtime: str | None = "native", **selector: str) -> Wai
         band=Priority.NORMAL,
         sequence=number,
         state=State.READY,
-        reason=Reason.WORKER,
+        reason=GateName.WORKER,
         enqueued_at=NOW,
         attempt=1,
         definition=ActionDefinitionId(1),

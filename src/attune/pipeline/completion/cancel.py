@@ -14,7 +14,7 @@ from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.executions.model import Execution
 from attune.pipeline.outbox import Outbox
-from attune.pipeline.queues.model import State
+from attune.pipeline.queues.model import QueueTerms, State
 from attune.pipeline.queues.steps import lanes_of_executions
 from attune.store.database import Tx
 
@@ -30,10 +30,12 @@ class _Place(msgspec.Struct, frozen=True):
     attempt: int
 
 
-async def cancel(tx: Tx, outbox: Outbox, execution_id: ExecutionId, now: datetime) -> Execution:
+async def cancel(
+    tx: Tx, terms: QueueTerms, outbox: Outbox, execution_id: ExecutionId, now: datetime
+) -> Execution:
     """The execution as it is after the wish. `Conflict` for one that has ended; asking twice is fine."""
     before = await executions.get_execution(tx, execution_id)
-    lanes = await lanes_of_executions(tx, [execution_id], now)
+    lanes = await lanes_of_executions(tx, [execution_id], terms, now)
     place = await tx.first(_Place, _ENTRY, id=execution_id)
     if place is None:
         before = await executions.get_execution(tx, execution_id)

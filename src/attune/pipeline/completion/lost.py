@@ -14,6 +14,7 @@ from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.executions.outputs import forget_output
 from attune.pipeline.outbox import Moved, Outbox
+from attune.pipeline.queues.model import QueueTerms
 from attune.pipeline.queues.steps import Lanes, lanes_by_id
 from attune.store.database import Tx
 
@@ -55,6 +56,7 @@ async def silent_workers(tx: Tx, since: datetime) -> list[LostWorker]:
 
 async def take_back_from_silent(
     tx: Tx,
+    terms: QueueTerms,
     definitions: Definitions,
     outbox: Outbox,
     worker: WorkerId,
@@ -63,7 +65,7 @@ async def take_back_from_silent(
 ) -> int:
     """Everything it holds, if it is still silent when its row is locked."""
     held = await tx.all(Held, _HELD, worker=worker)
-    lanes = await lanes_by_id(tx, {one.lane for one in held}, now)
+    lanes = await lanes_by_id(tx, {one.lane for one in held}, terms, now)
     lost = await tx.first(LostWorker, _STILL_SILENT, id=worker, since=since)
     if lost is None:
         return 0
@@ -72,11 +74,17 @@ async def take_back_from_silent(
 
 
 async def take_back(
-    tx: Tx, definitions: Definitions, outbox: Outbox, lost: LostWorker, reason: str, now: datetime
+    tx: Tx,
+    terms: QueueTerms,
+    definitions: Definitions,
+    outbox: Outbox,
+    lost: LostWorker,
+    reason: str,
+    now: datetime,
 ) -> int:
     """Everything that a worker holds of an earlier life, or cannot finish. `reason` completes "The worker w …"."""
     held = await tx.all(Held, _HELD, worker=lost.id)
-    lanes = await lanes_by_id(tx, {one.lane for one in held}, now)
+    lanes = await lanes_by_id(tx, {one.lane for one in held}, terms, now)
     return await _take_back(tx, definitions, outbox, lanes, lost, reason, now)
 
 
@@ -98,7 +106,9 @@ async def _take_back(
     await _again(tx, outbox, fates[Fate.AGAIN], now)
     await _abandon(tx, outbox, fates[Fate.ABANDONED], lost, reason, now)
     await _cancel(tx, outbox, fates[Fate.CANCELLED], now)
-    await lanes.leave([e.execution for e in fates[Fate.ABANDONED] + fates[Fate.CANCELLED]])
+    gone = [one.execution for one in fates[Fate.ABANDONED] + fates[Fate.CANCELLED]]
+    # Nobody knows whether they began; for a rate limit they did.
+    await lanes.leave(gone, dict.fromkeys(gone, now))
     await lanes.save()
     outbox.hurry(lanes.promoted | {one.execution for one in fates[Fate.AGAIN]})
     return len(held)

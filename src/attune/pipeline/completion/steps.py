@@ -14,6 +14,7 @@ from attune.pipeline.completion.model import Completed, Ended, Started
 from attune.pipeline.executions.decide import failure_word
 from attune.pipeline.executions.outputs import forget_output
 from attune.pipeline.outbox import Moved, Outbox
+from attune.pipeline.queues.rates import tell_starts
 from attune.pipeline.queues.steps import lanes_by_id
 from attune.pipeline.scheduling.steps import Scheduler
 from attune.store.database import Tx
@@ -49,6 +50,8 @@ async def report_running(tx: Tx, outbox: Outbox, started: Sequence[Started]) -> 
     moved = await tx.all(Moved, _RUNNING, started=rows)
     for one in moved:
         outbox.moved(one, _S.SCHEDULED)
+    began = {one.execution: one.started_at for one in started}
+    await tell_starts(tx, {one.id: began[one.id] for one in moved})
     return len(moved)
 
 
@@ -61,9 +64,10 @@ async def complete(
     now: datetime,
 ) -> Completed:
     """End these, free their slots, admit the next in line and hand this worker as much as it has room for."""
-    lanes = await lanes_by_id(tx, {one.lane for one in ended}, now)
+    lanes = await lanes_by_id(tx, {one.lane for one in ended}, scheduler.terms.queue, now)
     moved = await _ended(tx, worker, ended, now)
-    await lanes.leave([one.id for one in moved])
+    started = {one.execution: one.started_at for one in ended}
+    await lanes.leave([one.id for one in moved], started)
     await forget_output(tx, [one.execution for one in ended if one.chatty])
     passed = await scheduler.assign_to(tx, worker, outbox, now)
     await lanes.save()

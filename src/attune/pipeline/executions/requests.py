@@ -11,7 +11,7 @@ from attune.kernel.messages import ExecutionRequested, MessageType
 from attune.pipeline.executions.actions import ActionBook, KnownAction
 from attune.pipeline.executions.decide import new_execution
 from attune.pipeline.executions.model import Execution, Request
-from attune.pipeline.executions.steps import insert_executions
+from attune.pipeline.executions.steps import by_keys, insert_executions
 from attune.pipeline.outbox import Outbox
 from attune.store import schema
 from attune.store.database import Tx
@@ -37,51 +37,72 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """For each order its executions or its refusal; `new` are those that did not exist before."""
+class Drafts:
+    """For each order its executions or its refusal, and which of them were there before, under the same key."""
 
     answers: list[list[Execution] | Exception]
-    new: list[Execution]
+    known: frozenset[ExecutionId]
+
+    def new_of(self, number: int) -> list[Execution]:
+        """What an order asks for that does not exist yet."""
+        answer = self.answers[number]
+        if isinstance(answer, Exception):
+            return []
+        return [one for one in answer if one.id not in self.known]
 
 
-async def place_orders(
-    tx: Tx,
-    book: ActionBook,
-    version: int,
-    outbox: Outbox,
-    orders: Sequence[Order],
-    now: datetime,
-) -> Placed:
+async def draft_orders(
+    tx: Tx, book: ActionBook, version: int, orders: Sequence[Order], now: datetime
+) -> Drafts:
+    """What the orders come to; nothing is written."""
     refs = {request.action_ref for order in orders for request in order.requests}
     actions = await book.find(tx, version, refs, now)
+    known = await _known(tx, orders)
     ids = await tx.next_ids(schema.execution, sum(len(order.requests) for order in orders))
     fresh = iter(ids)
-    drafts = [
-        _draft(order, actions, [next(fresh) for _ in order.requests], now) for order in orders
+    answers = [
+        _draft(order, actions, known, [next(fresh) for _ in order.requests], now)
+        for order in orders
     ]
-    new = [one for draft in drafts if not isinstance(draft, Exception) for one in draft]
+    return Drafts(answers, frozenset(one.id for one in known.values()))
+
+
+async def insert_orders(tx: Tx, outbox: Outbox, drafts: Drafts) -> list[Execution]:
+    """Write what is new; an order whose key somebody else has taken meanwhile gets theirs. Those that were made."""
+    orders = range(len(drafts.answers))
+    new = [one for number in orders for one in drafts.new_of(number)]
     kept = await insert_executions(tx, new) if new else {}
+    for number, answer in enumerate(drafts.answers):
+        if not isinstance(answer, Exception):
+            drafts.answers[number] = [kept.get(one.id, one) for one in answer]
     made = [one for one in new if kept[one.id].id == one.id]
     for one in made:
         item = ExecutionRequested(
             execution_id=one.id, action_id=one.action, action_ref=one.action_ref
         )
         outbox.put(MessageType.EXECUTION_REQUESTED, item)
-    answers = [
-        draft if isinstance(draft, Exception) else [kept[one.id] for one in draft]
-        for draft in drafts
-    ]
-    return Placed(answers, made)
+    return made
+
+
+async def _known(tx: Tx, orders: Sequence[Order]) -> dict[str, Execution]:
+    keys = {r.idempotency_key for order in orders for r in order.requests if r.idempotency_key}
+    return await by_keys(tx, keys) if keys else {}
 
 
 def _draft(
-    order: Order, actions: Mapping[str, KnownAction], ids: Sequence[int], now: datetime
+    order: Order,
+    actions: Mapping[str, KnownAction],
+    known: Mapping[str, Execution],
+    ids: Sequence[int],
+    now: datetime,
 ) -> list[Execution] | Exception:
+    """Also one that is known already is checked: whoever may not ask for it is not given it either."""
     try:
-        return [
+        drafts = [
             _execution(order, number, actions, ExecutionId(new), now)
             for number, new in enumerate(ids)
         ]
+        return [known.get(one.idempotency_key or "", one) for one in drafts]
     except AttuneError as error:
         return error
 

@@ -45,9 +45,15 @@ async def insert_executions(tx: Tx, new: Sequence[Execution]) -> dict[ExecutionI
     kept = {one.id: one for one in new}
     keyed = {one.idempotency_key: one for one in new if one.idempotency_key}
     if keyed:
-        first = {e.idempotency_key: e for e in await tx.all(Execution, _BY_KEYS, keys=list(keyed))}
+        first = await by_keys(tx, keyed)
         kept |= {one.id: first[one.idempotency_key] for one in new if one.idempotency_key}
     return kept
+
+
+async def by_keys(tx: Tx, keys: Iterable[str]) -> dict[str, Execution]:
+    """The executions that were asked for under these idempotency keys."""
+    found = await tx.all(Execution, _BY_KEYS, keys=sorted(keys))
+    return {one.idempotency_key: one for one in found if one.idempotency_key}
 
 
 async def move(

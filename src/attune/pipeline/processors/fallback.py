@@ -50,6 +50,7 @@ class Fallback(Duty[FallbackConfig]):
         taken = await self._flow.take_back_from_silent()
         if taken:
             _log.warning("Took work back from workers that are gone.", executions=taken)
+        await self._flow.arrange()
         await self._flow.promote()
 
     async def _events(self) -> None:

@@ -1,28 +1,107 @@
 """Who may go, and why the others wait. Pure."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
 
 import msgspec
 
+from attune.kernel.errors import Limited
+from attune.kernel.ids import PoolId
 from attune.pipeline.executions.model import Execution
-from attune.pipeline.queues.model import Entry, Lane, Reason, State
+from attune.pipeline.policies.decide import WHOLE, limit_pool, quota_pool, totals
+from attune.pipeline.policies.gates import (
+    Starts,
+    concurrency_gate,
+    first_blocker,
+    pause_gate,
+    quota_gate,
+    rate_gate,
+    room,
+    window_gate,
+)
+from attune.pipeline.policies.model import EffectivePolicy, Gate, GateName, QuotaType
+from attune.pipeline.queues.model import Entry, Lane, Pool, State, Turn, Waiter
+
+NO_STARTS: Final = Starts()
+_RETRY_AFTER: Final = 60
 
 
-def room(lane: Lane) -> int | None:
-    """How many more slots the lane can give; null where it has no limit. A limit of 0 holds everything."""
-    if lane.paused:
-        return 0
-    if lane.max_concurrent is None:
+def gates(
+    lane: Lane, pools: Mapping[str, Pool], starts: Mapping[PoolId, Starts], now: datetime
+) -> list[Gate]:
+    """Every gate between the lane's head and its slot, the first blocker first. `pools` are the lane's, by key."""
+    found = [pause_gate()] if lane.paused else []
+    terms = lane.terms
+    if terms is None:
+        return found
+    if terms.windows or terms.blackouts:
+        found.append(window_gate(terms, now))
+    if lane.max_concurrent is not None:
+        active = _active(lane, terms, pools)
+        found.append(concurrency_gate(terms.policy_ref, lane.max_concurrent, active))
+    for quota in terms.quotas:
+        if quota.quota_type is QuotaType.RUNNING:
+            pool = pools[quota_pool(quota, lane.group_key)]
+            found.append(quota_gate(terms.policy_ref, quota, pool.active_count))
+    if terms.rate is not None:
+        counted = starts.get(pools[WHOLE].id, NO_STARTS)
+        found.append(rate_gate(terms.policy_ref, terms.rate, counted))
+    return found
+
+
+def _active(lane: Lane, terms: EffectivePolicy, pools: Mapping[str, Pool]) -> int:
+    key = limit_pool(terms, lane.group_key)
+    return lane.active_count if key is None else pools[key].active_count
+
+
+def refusal(
+    lane: Lane, pools: Mapping[str, Pool], found: Sequence[Gate], more: int, longest: int
+) -> Limited | None:
+    """Why the lane cannot take so many more; null if it can. `longest` is how many may wait in it."""
+    terms = lane.terms
+    for quota in totals(terms):
+        pool = pools[quota_pool(quota, lane.group_key)]
+        if pool.total_accepted + more > quota.limit:
+            return _quota_used(lane, terms, quota.limit, pool.total_accepted)
+    free = room(found)
+    if free is None:
         return None
-    return max(lane.max_concurrent - lane.active_count, 0)
+    waiting = lane.queue_length + more - (0 if lane.queue_length else free)
+    return _full(lane, longest) if waiting > longest and not _turns_away(lane, found) else None
 
 
-def waiting_reason(lane: Lane) -> Reason:
-    return Reason.PAUSE if lane.paused else Reason.CONCURRENCY
+def _turns_away(lane: Lane, found: Sequence[Gate]) -> bool:
+    blocker = first_blocker(found)
+    return lane.cancels and blocker is not None and blocker.name is GateName.CONCURRENCY
 
 
-def joined(lane: Lane, executions: Sequence[Execution], now: datetime) -> tuple[Lane, list[Entry]]:
+def _full(lane: Lane, longest: int) -> Limited:
+    return Limited(
+        f"Queue full (max length: {longest}): {lane.queue_length} wait in the queue {lane.name}.",
+        queue=lane.name,
+        length=lane.queue_length,
+        limit=longest,
+        retry_after=_RETRY_AFTER,
+    )
+
+
+def _quota_used(lane: Lane, terms: EffectivePolicy | None, limit: int, used: int) -> Limited:
+    policy_ref = terms.policy_ref if terms else ""
+    return Limited(
+        f"The quota executions_total of the policy '{policy_ref}' is used up: {used} of {limit}"
+        f" were accepted in {lane.name}.",
+        quota="executions_total",
+        policy_ref=policy_ref,
+        limit=limit,
+        retry_after=_RETRY_AFTER,
+    )
+
+
+def joined(
+    lane: Lane, executions: Sequence[Execution], free: int | None, reason: GateName, now: datetime
+) -> tuple[Lane, list[Entry]]:
     """The lane after these have joined it, in this order, and their entries.
 
     Those for whom there is a slot and nobody ahead have it at once. The time of joining never falls within a lane,
@@ -30,8 +109,11 @@ def joined(lane: Lane, executions: Sequence[Execution], now: datetime) -> tuple[
     """
     at = max(now, lane.last_enqueued_at)
     numbered = list(enumerate(executions, start=lane.next_sequence))
-    admitted = _admitted(lane, numbered)
-    entries = [_entry(lane, e, number, at, number in admitted) for number, e in numbered]
+    admitted = _admitted(lane, numbered, free)
+    entries = [
+        _entry(lane, e, number, at, None if number in admitted else reason)
+        for number, e in numbered
+    ]
     return (
         msgspec.structs.replace(
             lane,
@@ -63,24 +145,63 @@ def left(lane: Lane, states: Sequence[State]) -> Lane:
     )
 
 
-def _admitted(lane: Lane, numbered: list[tuple[int, Execution]]) -> set[int]:
+def due(waiter: Waiter, ageing: float | None) -> tuple[object, ...]:
+    """Sorts waiters by whose turn it is, in one lane or among the heads of several.
+
+    With ageing, a band is worth so many seconds of waiting: whoever came four times that earlier goes before a
+    CRITICAL one, so nothing starves.
+    """
+    if ageing is None:
+        return (waiter.band, waiter.enqueued_at, waiter.sequence)
+    raised = waiter.enqueued_at + timedelta(seconds=ageing * waiter.band)
+    return (raised, waiter.band, waiter.sequence)
+
+
+def turns(waiting: Iterable[Waiter], count: int, ageing: float | None) -> list[Turn]:
+    """Who of a lane goes next, and whom each passes over.
+
+    `waiting` has the first of every band: as many as may go, and one more, so that who is passed over is among them.
+    """
+    bands: dict[int, deque[Waiter]] = {}
+    for one in sorted(waiting, key=lambda one: one.sequence):
+        bands.setdefault(one.band, deque()).append(one)
+    found: list[Turn] = []
+    while bands and len(found) < count:
+        band = min(bands, key=lambda each: due(bands[each][0], ageing))
+        one = bands[band].popleft()
+        if not bands[band]:
+            del bands[band]
+        found.append(_turn(one, [line[0] for line in bands.values()]))
+    return found
+
+
+def _turn(one: Waiter, heads: Sequence[Waiter]) -> Turn:
+    """`heads` are the first of those that wait on, by band; a smaller number is never behind its band's head."""
+    passed = min((head.sequence for head in heads if head.sequence < one.sequence), default=None)
+    if any(head.band < one.band for head in heads):
+        return Turn(one, passed, "ageing")
+    return Turn(one, passed, None if passed is None else "band")
+
+
+def _admitted(lane: Lane, numbered: list[tuple[int, Execution]], free: int | None) -> set[int]:
     if lane.queue_length > 0:
         return set()
-    free = room(lane)
     if free is None or free >= len(numbered):
         return {number for number, _ in numbered}
     by_band = sorted(numbered, key=lambda pair: (pair[1].priority, pair[0]))
     return {number for number, _ in by_band[:free]}
 
 
-def _entry(lane: Lane, one: Execution, sequence: int, at: datetime, admitted: bool) -> Entry:
+def _entry(
+    lane: Lane, one: Execution, sequence: int, at: datetime, reason: GateName | None
+) -> Entry:
     return Entry(
         execution=one.id,
         lane=lane.id,
         band=one.priority,
         sequence=sequence,
-        state=State.READY if admitted else State.QUEUED,
-        reason=Reason.WORKER if admitted else waiting_reason(lane),
+        state=State.READY if reason is None else State.QUEUED,
+        reason=reason or GateName.WORKER,
         enqueued_at=at,
         attempt=one.attempt,
         definition=one.definition,

@@ -1,4 +1,4 @@
-"""A lane and what stands in it."""
+"""A lane, what stands in it, and what it shares with others."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -6,8 +6,17 @@ from typing import Any
 
 import msgspec
 
-from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId, WorkerId
+from attune.kernel.ids import (
+    ActionDefinitionId,
+    ExecutionId,
+    LaneId,
+    PolicyId,
+    PoolId,
+    WorkerId,
+)
+from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions.model import Priority
+from attune.pipeline.policies.model import EffectivePolicy, GateName, Method
 
 
 class State(StrEnum):
@@ -18,16 +27,12 @@ class State(StrEnum):
     HANDED = "handed"
 
 
-class Reason(StrEnum):
-    """What an entry waits for."""
-
-    CONCURRENCY = "concurrency"
-    PAUSE = "pause"
-    WORKER = "worker"
-
-
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """The row, locked. `max_concurrent` is the limit of the policy in effect, null for none."""
+    """The row, locked. `terms` are the words of the policy that binds it, `max_concurrent` its live limit.
+
+    `ageing` and `longest` are runtime settings, read with the lane: how many seconds of waiting raise an
+    execution by one band, and how many may wait.
+    """
 
     id: LaneId
     action_ref: str
@@ -39,21 +44,86 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     total_enqueued: int = 0
     total_completed: int = 0
     last_enqueued_at: datetime
+    terms: EffectivePolicy | None = None
+    stamp: str = ""
+    arranged: int = 0
     max_concurrent: int | None = None
+    pools: tuple[PoolId, ...] | None = None
+    reason: GateName | None = None
+    retry_at: datetime | None = None
+    next_decision: int = 1
+    ageing: float | None = None
+    longest: int | None = None
+
+    @property
+    def cancels(self) -> bool:
+        """Whether it turns away what its limit has no room for."""
+        return self.terms is not None and self.terms.method is Method.CANCEL
+
+    @property
+    def name(self) -> str:
+        """For people: the action, and the group where there is one."""
+        return f"{self.action_ref} {self.group_key}".rstrip()
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """The row, locked: what lanes under one policy have together."""
+
+    id: PoolId
+    policy: PolicyId
+    key: str
+    active_count: int = 0
+    total_accepted: int = 0
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """The row. Its order in the lane is band, then sequence; among lanes it is band, then age."""
+    """The row. Its order in the lane is band, then sequence; among lanes it is band, then age.
+
+    `reason` is what it began to wait for; what its lane waits for now stands in the lane.
+    """
 
     execution: ExecutionId
     lane: LaneId
     band: Priority
     sequence: int
     state: State
-    reason: Reason | None
+    reason: GateName | None
     enqueued_at: datetime
     attempt: int
     definition: ActionDefinitionId
     worker_selector: dict[str, Any] | None = None
     worker: WorkerId | None = None
     lease_expires_at: datetime | None = None
+
+
+class Waiter(msgspec.Struct, frozen=True):
+    """One that waits in a lane, as far as its turn depends on it."""
+
+    execution: ExecutionId
+    band: Priority
+    sequence: int
+    enqueued_at: datetime
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One whose turn it is. `passed_over` is the oldest that waits on although it came before, `rule` says why."""
+
+    waiter: Waiter
+    passed_over: int | None = None
+    rule: str | None = None
+
+
+class TurnedAway(msgspec.Struct, frozen=True):
+    """An execution that a lane did not take, and how it is to end."""
+
+    execution: ExecutionId
+    status: ExecutionStatus
+    text: str
+
+
+class QueueTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What the configuration says of queues. `deferred`: a queue outside the database proposes who is next."""
+
+    max_queue_length: int = 10_000
+    timeout_seconds: float = 3600
+    deferred: bool = False

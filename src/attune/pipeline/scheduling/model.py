@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from attune.kernel.ids import ExecutionId, WorkerId
-from attune.pipeline.queues.model import Entry
+from attune.pipeline.queues.model import Entry, QueueTerms
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +17,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     lease: timedelta = timedelta(seconds=300)
     stale: timedelta = timedelta(seconds=30)
     no_worker_grace: timedelta = timedelta(0)
+    queue: QueueTerms = QueueTerms()
 
 
 class Demand(msgspec.Struct, frozen=True):

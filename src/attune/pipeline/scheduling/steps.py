@@ -1,7 +1,7 @@
 """Giving what is ready to workers: the hand-off, in the transaction that decides it."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -16,7 +16,9 @@ from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.outbox import Moved, Outbox
 from attune.pipeline.queues.model import Entry
 from attune.pipeline.queues.steps import lanes_of_executions
+from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.decide import place
+from attune.pipeline.scheduling.line import ReadyLine, ready_line
 from attune.pipeline.scheduling.model import (
     Assignment,
     Demand,
@@ -32,16 +34,8 @@ from attune.store.database import Tx
 _S = ExecutionStatus
 
 _BEFORE_HAND_OFF: Final = frozenset({_S.REQUESTED, _S.SCHEDULING})
-_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE: Final = 500
 _PAGES: Final = 20
-_READY_COLUMNS = ", ".join(Entry.__struct_fields__)
-_READY: Final = f"""
-    SELECT {_READY_COLUMNS} FROM entry
-     WHERE state = 'ready' AND (band, enqueued_at, sequence) > (:band, :enqueued_at, :sequence)
-     ORDER BY band, enqueued_at, sequence LIMIT :page FOR UPDATE SKIP LOCKED
-"""  # noqa: S608 - the names are those of our own structs
-_ANY_READY: Final = "SELECT 1 FROM entry WHERE state = 'ready' LIMIT 1"
 _STILL_READY: Final = """
     SELECT execution FROM entry WHERE execution = ANY(:ids::bigint[]) AND state = 'ready'
 """
@@ -74,41 +68,45 @@ class Scheduler:
 
     async def assign(self, tx: Tx, outbox: Outbox, now: datetime) -> Pass:
         """Hand over everything that is ready and finds room among all workers."""
-        if await tx.first(int, _ANY_READY) is None:
-            return Pass()
-        available = await workers.lock_available(tx, now - self.terms.stale)
-        return await self._assign(tx, available, outbox, now)
+        return await self._assign(tx, None, outbox, now)
 
     async def assign_to(self, tx: Tx, worker: WorkerId, outbox: Outbox, now: datetime) -> Pass:
         """Hand over to this worker alone: what it has just finished makes room for as much.
 
         It says nothing of what nobody can run, because it has not asked the others.
         """
-        if await tx.first(int, _ANY_READY) is None:
-            return Pass()
-        available = await workers.lock_available(tx, now - self.terms.stale, only=worker)
-        if not available:
-            return Pass()
-        return Pass((await self._assign(tx, available, outbox, now)).handed)
+        return Pass((await self._assign(tx, worker, outbox, now)).handed)
 
-    async def _assign(
-        self, tx: Tx, available: Sequence[Worker], outbox: Outbox, now: datetime
-    ) -> Pass:
-        placement = await self._placed(tx, available, now)
+    async def _assign(self, tx: Tx, only: WorkerId | None, outbox: Outbox, now: datetime) -> Pass:
+        line = await ready_line(tx)
+        if line is None:
+            return Pass()
+        cap = await lock_cap(tx) if line.cap is not None else None
+        if cap is not None and cap.free == 0:
+            return Pass()
+        available = await workers.lock_available(tx, now - self.terms.stale, only=only)
+        if only is not None and not available:
+            return Pass()
+        placement = await self._placed(tx, line, available, cap, now)
         await self._hand(tx, placement.assigned, outbox, now)
+        if cap is not None:
+            await log_hand_offs(tx, cap, placement.assigned, now)
         handed = tuple(one.entry.execution for one in placement.assigned)
         return Pass(handed, tuple(placement.unplaceable))
 
-    async def _placed(self, tx: Tx, available: Sequence[Worker], now: datetime) -> Placement:
+    async def _placed(
+        self, tx: Tx, line: ReadyLine, available: Sequence[Worker], cap: Cap | None, now: datetime
+    ) -> Placement:
         """Page by page until there is no room: what no free worker can run must not hide what one can."""
         loads = await workers.loads(tx, [worker.id for worker in available])
         total = Placement([], [])
-        after: tuple[int, datetime, int] = (-1, _LONG_AGO, 0)
         for _ in range(_PAGES):
             room = sum(max(one.capacity - loads.get(one.id, 0), 0) for one in available)
-            if available and room == 0:
+            if cap is not None:
+                room = min(room, cap.free - len(total.assigned))
+            if available and room <= 0:
                 break
-            page = await self._ready(tx, after, min(room or _PAGE, _PAGE))
+            page = await self._demands(tx, await line.next(tx, min(room or _PAGE, _PAGE)))
             if not page:
                 break
             placement = place(page, available, loads, self.terms, now)
@@ -116,15 +114,9 @@ class Scheduler:
             total.unplaceable.extend(placement.unplaceable)
             for one in placement.assigned:
                 loads[one.worker] = loads.get(one.worker, 0) + 1
-            last = page[-1].entry
-            after = (last.band, last.enqueued_at, last.sequence)
         return total
 
-    async def _ready(self, tx: Tx, after: tuple[int, datetime, int], page: int) -> list[Waiting]:
-        band, enqueued_at, sequence = after
-        found = await tx.all(
-            Entry, _READY, band=band, enqueued_at=enqueued_at, sequence=sequence, page=page
-        )
+    async def _demands(self, tx: Tx, found: Sequence[Entry]) -> list[Waiting]:
         known = await self._definitions.get(tx, {entry.definition for entry in found})
         return [Waiting(one, _demand(one, known[one.definition].runtime_ref)) for one in found]
 
@@ -157,11 +149,11 @@ def _order(moved: Moved, worker: WorkerId, lease: datetime) -> ExecutionSchedule
 
 
 async def fail_unplaceable(
-    tx: Tx, outbox: Outbox, unplaceable: Sequence[Unplaceable], now: datetime
+    tx: Tx, terms: Terms, outbox: Outbox, unplaceable: Sequence[Unplaceable], now: datetime
 ) -> None:
     """End what nobody can run. Its slot goes to the next in line, which a later pass will look at."""
     reasons = {one.execution: one.reason for one in unplaceable}
-    lanes = await lanes_of_executions(tx, reasons.keys(), now)
+    lanes = await lanes_of_executions(tx, reasons.keys(), terms.queue, now)
     ready = set(await tx.all(ExecutionId, _STILL_READY, ids=sorted(reasons)))
     for reason in sorted({reasons[one] for one in ready}):
         ids = [one for one in ready if reasons[one] == reason]

@@ -14,29 +14,37 @@ from attune.store.schema.catalog import (
     policy,
     rule,
     runtime,
+    setting,
     trigger,
 )
 from attune.store.schema.identities import first_administrator, permission_assignment
 from attune.store.schema.messages import dead_letter
 from attune.store.schema.pipeline import (
+    admission,
+    decision,
     enforcement,
     entry,
     event,
     execution,
     execution_output,
     lane,
+    pool,
     worker,
 )
+from attune.store.schema.views import VIEWS
 
 __all__ = [
     "SCHEMA",
+    "VIEWS",
     "Id",
     "JsonText",
     "Moment",
     "action",
     "action_definition",
+    "admission",
     "catalog_version",
     "dead_letter",
+    "decision",
     "enforcement",
     "entry",
     "event",
@@ -50,8 +58,10 @@ __all__ = [
     "permission_assignment",
     "permission_set",
     "policy",
+    "pool",
     "rule",
     "runtime",
+    "setting",
     "trigger",
     "worker",
 ]

@@ -7,7 +7,7 @@ pack's file said, beside the column that a user may have changed since (`enabled
 
 import sqlalchemy as sa
 
-from attune.store.schema.base import Id, JsonText, metadata, table
+from attune.store.schema.base import Id, JsonText, Moment, metadata, table
 
 identity = table(
     "identity",
@@ -166,7 +166,10 @@ policy = table(
     sa.Column("priority", sa.Integer, nullable=False),
     sa.Column("scope_type", sa.Text, nullable=False),
     sa.Column("scope_ref", sa.Text),
+    # Null where there is none, or where it follows the action between floor and ceiling (`limit: auto`).
     sa.Column("concurrency_limit", sa.Integer),
+    sa.Column("concurrency_floor", sa.Integer),
+    sa.Column("concurrency_ceiling", sa.Integer),
     sa.Column("concurrency_method", sa.Text, nullable=False),
     sa.Column("concurrency_parameters", JsonText, nullable=False),
     sa.Column("rate_limit", JsonText),
@@ -185,4 +188,14 @@ catalog_version = sa.Table(
     "catalog_version",
     metadata,
     sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+)
+
+# What may be changed while everything runs. A name that is not here has its default.
+setting = sa.Table(
+    "setting",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", JsonText, nullable=False),
+    sa.Column("updated", Moment, nullable=False),
+    sa.Column("updated_by", Id),
 )

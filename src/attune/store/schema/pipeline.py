@@ -83,6 +83,7 @@ execution = table(
 lane = table(
     "lane",
     sa.Column("action_ref", sa.Text, nullable=False),
+    # JSON of the values that the group stands for; empty for an action's only lane.
     sa.Column("group_key", sa.Text, nullable=False),
     sa.Column("paused", sa.Boolean, nullable=False),
     sa.Column("next_sequence", sa.BigInteger, nullable=False),
@@ -91,9 +92,59 @@ lane = table(
     sa.Column("total_enqueued", sa.BigInteger, nullable=False),
     sa.Column("total_completed", sa.BigInteger, nullable=False),
     sa.Column("last_enqueued_at", Moment, nullable=False),
+    # The policy that binds it, as it was when the lane was last arranged; the stamp tells whether it still is.
+    sa.Column("policy", Id),
+    sa.Column("terms", JsonText),
+    sa.Column("stamp", sa.Text, nullable=False, server_default=""),
+    sa.Column("arranged", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("max_concurrent", sa.Integer),
+    # The pools that it shares with other lanes; null for a lane whose gates concern nobody else.
+    sa.Column("pools", JsonText),
+    # What its head waits for, and when a gate of time will open.
+    sa.Column("reason", sa.Text),
+    sa.Column("retry_at", Moment),
+    sa.Column("next_decision", sa.BigInteger, nullable=False, server_default="1"),
     sa.UniqueConstraint("action_ref", "group_key"),
     postgresql_with={"fillfactor": 50},
 )
+
+# What several lanes share under one policy: a limit over a pack, a quota of one identity. Locked before its lanes.
+pool = table(
+    "pool",
+    sa.Column("policy", Id, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("active_count", sa.Integer, nullable=False),
+    sa.Column("total_accepted", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("policy", "key"),
+    postgresql_with={"fillfactor": 50},
+)
+
+# A start under a rate limit. `at` is null from the admission until the start is known, and counts as now.
+admission = sa.Table(
+    "admission",
+    metadata,
+    sa.Column("execution", Id, primary_key=True, autoincrement=False),
+    sa.Column("pool", Id, nullable=False),
+    sa.Column("at", Moment),
+)
+sa.Index(None, admission.c.pool, admission.c.at)
+
+# What a transaction decided in one lane, in its order; lane 0 is the whole system. Numbers have no gaps.
+decision = sa.Table(
+    "decision",
+    metadata,
+    sa.Column("lane", Id, primary_key=True, autoincrement=False),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("at", Moment, nullable=False),
+    sa.Column("active_before", sa.Integer, nullable=False),
+    sa.Column("active_after", sa.Integer, nullable=False),
+    sa.Column("queue_length", sa.Integer, nullable=False),
+    sa.Column("max_concurrent", sa.Integer),
+    # What its head waits for afterwards.
+    sa.Column("reason", sa.Text),
+    sa.Column("items", JsonText, nullable=False),
+)
+sa.Index(None, decision.c.at)
 
 entry = sa.Table(
     "entry",
@@ -197,3 +248,6 @@ _partial(
     "ix_entry_ready", entry.c.state == "ready", entry.c.band, entry.c.enqueued_at, entry.c.sequence
 )
 _partial("ix_entry_handed", entry.c.state == "handed", entry.c.worker)
+
+_partial("ix_lane_policy", lane.c.policy.is_not(None), lane.c.policy)
+_partial("ix_lane_retry_at", lane.c.retry_at.is_not(None), lane.c.retry_at)

@@ -1,0 +1,75 @@
+"""The way into the lanes: for what somebody asks for, and for what rules ask for."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from attune.catalog.versions import current_version
+from attune.kernel.ids import ExecutionId
+from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.executions import steps as executions
+from attune.pipeline.executions.actions import ActionBook
+from attune.pipeline.executions.decide import unrun_result
+from attune.pipeline.executions.model import Execution
+from attune.pipeline.executions.requests import Order, draft_orders, insert_orders
+from attune.pipeline.outbox import Outbox
+from attune.pipeline.queues.arranging import Arranger, Placed
+from attune.pipeline.queues.model import TurnedAway
+from attune.store.database import Tx
+
+_NEW = frozenset({ExecutionStatus.REQUESTED})
+
+
+async def take_orders(
+    tx: Tx,
+    actions: ActionBook,
+    arranger: Arranger,
+    outbox: Outbox,
+    orders: Sequence[Order],
+    now: datetime,
+) -> list[list[Execution] | Exception]:
+    """Each order whole or not at all: one that a queue or a quota has no room for is refused before it is written."""
+    version = await current_version(tx)
+    drafts = await draft_orders(tx, actions, version, orders, now)
+    new = [one for number in range(len(orders)) for one in drafts.new_of(number)]
+    if not new:
+        return drafts.answers
+    placed = await arranger.place(tx, version, new, now)
+    for number in range(len(orders)):
+        wanted = {one.id: placed.places[one.id] for one in drafts.new_of(number)}
+        if wanted and (refusal := await placed.lanes.refusal(wanted)) is not None:
+            drafts.answers[number] = refusal
+    made = await insert_orders(tx, outbox, drafts)
+    turned = {one.execution for one in await _join(tx, outbox, placed, made, now)}
+    return [await _as_they_are(tx, answer, turned) for answer in drafts.answers]
+
+
+async def enter(
+    tx: Tx, arranger: Arranger, outbox: Outbox, made: Sequence[Execution], now: datetime
+) -> None:
+    """Executions that are written already, into their lanes."""
+    if made:
+        placed = await arranger.place(tx, await current_version(tx), made, now)
+        await _join(tx, outbox, placed, made, now)
+
+
+async def _join(
+    tx: Tx, outbox: Outbox, placed: Placed, made: Sequence[Execution], now: datetime
+) -> list[TurnedAway]:
+    turned = await placed.lanes.join(made, placed.places)
+    await placed.lanes.save()
+    for one in turned:
+        result = unrun_result(one.text)
+        for moved in await executions.end(tx, [one.execution], one.status, _NEW, result, now):
+            outbox.moved(moved, ExecutionStatus.REQUESTED)
+    return turned
+
+
+async def _as_they_are(
+    tx: Tx, answer: list[Execution] | Exception, turned: set[ExecutionId]
+) -> list[Execution] | Exception:
+    """What was turned away has ended, and whoever asked for it sees that."""
+    if isinstance(answer, Exception) or not turned.intersection(one.id for one in answer):
+        return answer
+    return [
+        await executions.get_execution(tx, one.id) if one.id in turned else one for one in answer
+    ]

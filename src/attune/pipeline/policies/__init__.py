@@ -1,0 +1,1 @@
+"""Policies: which one binds an execution, and whether its gates are open."""

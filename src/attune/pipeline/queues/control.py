@@ -1,0 +1,85 @@
+"""What operators do to queues: pause, resume, clear, change a priority or a limit."""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from attune.kernel.errors import Conflict, NotFound
+from attune.kernel.ids import ExecutionId, LaneId
+from attune.pipeline.executions.model import Priority
+from attune.pipeline.queues import locking
+from attune.pipeline.queues.decisions import LimitChanged, Paused, Reprioritized, Resumed
+from attune.pipeline.queues.model import Lane, QueueTerms, State
+from attune.pipeline.queues.steps import Lanes, lanes_by_id, lanes_of_executions
+from attune.store.database import Tx
+
+_FIRST: Final = """
+    SELECT e.execution FROM entry e
+     WHERE e.lane = ANY(:lanes::bigint[]) AND e.state = 'queued' LIMIT :count
+"""
+_PLACE: Final = """
+    SELECT lane, band, sequence, state FROM entry WHERE execution = :id FOR UPDATE
+"""
+_BAND: Final = "UPDATE entry SET band = :band WHERE execution = :id"
+_PRIORITY: Final = "UPDATE execution SET priority = :band, updated = :now WHERE id = :id"
+_EXISTS: Final = "SELECT 1 FROM execution WHERE id = :id"
+
+
+class _Place(msgspec.Struct, frozen=True):
+    lane: LaneId
+    band: Priority
+    sequence: int
+    state: State
+
+
+def set_paused(lanes: Lanes, by: str, *, paused: bool) -> None:
+    """What runs goes on; what waits stays where it is."""
+    note = Paused(by) if paused else Resumed(by)
+    for lane in list(lanes.held.lanes.values()):
+        if lane.paused != paused:
+            lanes.change(msgspec.structs.replace(lane, paused=paused), note)
+
+
+async def first_waiting(
+    tx: Tx, action_ref: str, group_key: str | None, count: int
+) -> list[ExecutionId]:
+    """Some of those that wait for a slot."""
+    ids = await locking.of_action(tx, action_ref, group_key)
+    return await tx.all(ExecutionId, _FIRST, lanes=ids, count=count) if ids else []
+
+
+async def reprioritize(
+    tx: Tx, terms: QueueTerms, execution: ExecutionId, priority: Priority, by: str, now: datetime
+) -> Lanes:
+    """It keeps its number, so within its new band it stands where it would have stood. `Conflict` once it has gone."""
+    lanes = await lanes_of_executions(tx, [execution], terms, now)
+    place = await tx.first(_Place, _PLACE, id=execution)
+    if place is None or place.state is State.HANDED:
+        await _raise_gone(tx, execution)
+        return lanes
+    await tx.execute(_BAND, id=execution, band=priority)
+    await tx.execute(_PRIORITY, id=execution, band=priority, now=now)
+    note = Reprioritized(execution, place.sequence, place.band, priority, by)
+    lanes.change(lanes.held.lanes[place.lane], note)
+    await lanes.promote()
+    return lanes
+
+
+async def change_limit(
+    tx: Tx, terms: QueueTerms, lane_id: LaneId, limit: int, why: str, now: datetime
+) -> Lanes:
+    """For a limit that follows its action: `why` is what it has seen."""
+    lanes = await lanes_by_id(tx, [lane_id], terms, now)
+    lane: Lane | None = lanes.held.lanes.get(lane_id)
+    if lane is not None and lane.terms is not None and lane.terms.is_auto:
+        note = LimitChanged(lane.max_concurrent, limit, why)
+        lanes.change(msgspec.structs.replace(lane, max_concurrent=limit), note)
+        await lanes.promote()
+    return lanes
+
+
+async def _raise_gone(tx: Tx, execution: ExecutionId) -> None:
+    if await tx.first(int, _EXISTS, id=execution) is None:
+        raise NotFound(f"There is no execution {execution}.", id=execution)
+    raise Conflict(f"The execution {execution} no longer waits.", id=execution)

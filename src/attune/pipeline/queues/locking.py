@@ -1,0 +1,146 @@
+"""Lanes and pools, locked in one order: lanes that share nothing, then pools, then the lanes that share them.
+
+Within each, by id. Workers, entries and executions come after. Whoever holds a pool may lock further lanes of it,
+because nobody else gets to them without the pool.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from attune.kernel.errors import Contention
+from attune.kernel.ids import ExecutionId, LaneId, PolicyId, PoolId
+from attune.pipeline.queues.model import Lane, Pool
+from attune.store.database import Tx
+
+_LANE: Final = """
+    SELECT l.id, l.action_ref, l.group_key, l.paused, l.next_sequence, l.queue_length, l.active_count,
+           l.total_enqueued, l.total_completed, l.last_enqueued_at, l.terms, l.stamp, l.arranged,
+           l.max_concurrent, l.pools, l.reason, l.retry_at, l.next_decision,
+           (SELECT CAST(s.value AS float8) FROM setting s WHERE s.name = 'ageing_seconds') AS ageing,
+           (SELECT CAST(s.value AS bigint) FROM setting s WHERE s.name = 'max_queue_length') AS longest
+      FROM lane l
+"""
+_PLAIN: Final = f"""{_LANE}
+     WHERE l.id = ANY(:ids::bigint[]) AND l.pools IS NULL ORDER BY l.id FOR UPDATE OF l
+"""
+_PLAIN_BY_KEYS: Final = f"""{_LANE}
+     JOIN ROWS(:keys AS k(action_ref text, group_key text))
+       ON l.action_ref = k.action_ref AND l.group_key = k.group_key
+     WHERE l.pools IS NULL ORDER BY l.id FOR UPDATE OF l
+"""
+_IDS_BY_KEYS: Final = """
+    SELECT l.id FROM lane l
+      JOIN ROWS(:keys AS k(action_ref text, group_key text))
+        ON l.action_ref = k.action_ref AND l.group_key = k.group_key
+     ORDER BY l.id
+"""
+_POOLED: Final = f"{_LANE} WHERE l.id = ANY(:ids::bigint[]) ORDER BY l.id FOR UPDATE OF l"
+_POOLS_OF: Final = "SELECT pools FROM lane WHERE id = ANY(:ids::bigint[]) AND pools IS NOT NULL"
+_POOLS: Final = """
+    SELECT id, policy, key, active_count, total_accepted FROM pool
+     WHERE id = ANY(:ids::bigint[]) ORDER BY id FOR UPDATE
+"""
+_WITH_WAITING: Final = "SELECT id FROM lane WHERE queue_length > 0 ORDER BY id"
+_LANES_OF: Final = "SELECT DISTINCT lane FROM entry WHERE execution = ANY(:ids::bigint[])"
+_OF_ACTION: Final = "SELECT id FROM lane WHERE action_ref = :ref ORDER BY id"
+_OF_GROUP: Final = "SELECT id FROM lane WHERE action_ref = :ref AND group_key = :group_key"
+_WAITING_UNDER: Final = """
+    SELECT id FROM lane WHERE policy = :policy AND pools IS NOT NULL AND queue_length > 0 ORDER BY id
+"""
+_OPENING: Final = """
+    SELECT id FROM lane
+     WHERE queue_length > 0
+       AND (retry_at <= :now OR (retry_at IS NULL AND reason = 'rate_limit')) ORDER BY id
+"""
+_NEXT_OPENING: Final = "SELECT min(retry_at) FROM lane WHERE retry_at IS NOT NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """What a transaction holds."""
+
+    lanes: dict[LaneId, Lane] = field(default_factory=dict)
+    pools: dict[PoolId, Pool] = field(default_factory=dict)
+
+    def add(self, lanes: Iterable[Lane], pools: Iterable[Pool] = ()) -> None:
+        self.lanes.update((lane.id, lane) for lane in lanes)
+        self.pools.update((pool.id, pool) for pool in pools)
+
+
+class _Pools(msgspec.Struct, frozen=True):
+    pools: tuple[PoolId, ...]
+
+
+async def lock(tx: Tx, ids: Collection[LaneId], held: Locked | None = None) -> Locked:
+    """Lock these lanes and the pools that they share; what is held already stays as it is."""
+    held = held or Locked()
+    wanted = sorted(set(ids) - held.lanes.keys())
+    if not wanted:
+        return held
+    plain = await tx.all(Lane, _PLAIN, ids=wanted)
+    held.add(plain)
+    sharing = sorted(set(wanted) - held.lanes.keys())
+    if sharing:
+        await _lock_sharing(tx, sharing, held)
+    return held
+
+
+async def lock_by_keys(
+    tx: Tx, keys: Collection[tuple[str, str]], held: Locked | None = None
+) -> Locked:
+    """The same for lanes named by action and group; those that there are not are left out."""
+    held = held or Locked()
+    held.add(await tx.all(Lane, _PLAIN_BY_KEYS, keys=sorted(keys)))
+    found = {(lane.action_ref, lane.group_key) for lane in held.lanes.values()}
+    if missing := sorted(set(keys) - found):
+        ids = await tx.all(LaneId, _IDS_BY_KEYS, keys=missing)
+        await lock(tx, ids, held)
+    return held
+
+
+async def _lock_sharing(tx: Tx, ids: list[LaneId], held: Locked) -> None:
+    rows = await tx.all(_Pools, _POOLS_OF, ids=ids)
+    await lock_pools(tx, {pool for row in rows for pool in row.pools}, held)
+    lanes = await tx.all(Lane, _POOLED, ids=ids)
+    if any(not held.pools.keys() >= set(lane.pools or ()) for lane in lanes):
+        raise Contention("A lane was put under another policy meanwhile.")
+    held.add(lanes)
+
+
+async def lock_pools(tx: Tx, ids: Collection[PoolId], held: Locked) -> None:
+    wanted = sorted(set(ids) - held.pools.keys())
+    if wanted:
+        held.add((), await tx.all(Pool, _POOLS, ids=wanted))
+
+
+async def with_waiting(tx: Tx) -> list[LaneId]:
+    return await tx.all(LaneId, _WITH_WAITING)
+
+
+async def of_executions(tx: Tx, ids: Collection[ExecutionId]) -> list[LaneId]:
+    return await tx.all(LaneId, _LANES_OF, ids=sorted(ids))
+
+
+async def of_action(tx: Tx, ref: str, group_key: str | None = None) -> list[LaneId]:
+    """All of its lanes, or the one of a group."""
+    if group_key is None:
+        return await tx.all(LaneId, _OF_ACTION, ref=ref)
+    return await tx.all(LaneId, _OF_GROUP, ref=ref, group_key=group_key)
+
+
+async def waiting_under(tx: Tx, policy: PolicyId) -> list[LaneId]:
+    """Lanes that share something under the policy and in which somebody waits."""
+    return await tx.all(LaneId, _WAITING_UNDER, policy=policy)
+
+
+async def next_opening(tx: Tx) -> datetime | None:
+    return await tx.first(datetime, _NEXT_OPENING)
+
+
+async def with_open_gates(tx: Tx, now: datetime) -> list[LaneId]:
+    """Lanes whose gate of time has opened, or whose rate waits for a start to be told."""
+    return await tx.all(LaneId, _OPENING, now=now)
