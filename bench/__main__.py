@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from bench import bus, expressions, flow, store, worker
+from bench import backlog, bus, expressions, flow, store, worker
 from bench.measure import Case, Result, measure
 from bench.report import as_json, as_text
 
@@ -21,6 +21,7 @@ SUITES: dict[str, Suite] = {
     "expressions": expressions.cases,
     "worker": worker.cases,
     "flow": flow.cases,
+    "backlog": backlog.cases,
 }
 
 

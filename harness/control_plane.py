@@ -19,7 +19,7 @@ from attune.kernel.clock import Clock, SystemClock
 from attune.kernel.duty import Duty
 from attune.kernel.envelope import Stamp
 from attune.kernel.ids import Ids
-from attune.kernel.settings import Settings
+from attune.kernel.settings import QueueBackend, Settings
 from attune.kernel.statuses import TERMINAL
 from attune.pipeline.executions.model import Execution, Request
 from attune.pipeline.executions.requests import Order
@@ -29,6 +29,11 @@ from attune.pipeline.outbox import Mail
 from attune.pipeline.processors.executor import Executor
 from attune.pipeline.processors.fallback import Fallback, FallbackConfig
 from attune.pipeline.processors.gate_keeper import GateKeeper, GateKeeperConfig
+from attune.pipeline.processors.proposals import Proposals, ProposalsConfig
+from attune.pipeline.queues.model import QueueTerms
+from attune.pipeline.queues.rebuild import RedisMirror
+from attune.pipeline.queues.redis_link import RedisLink
+from attune.pipeline.queues.redis_queue import RedisQueue
 from attune.pipeline.scheduling.model import Terms
 from attune.services.worker_part import WorkerBase, WorkerPart
 from attune.store import migrate
@@ -69,8 +74,16 @@ class ControlPlane:
 
     def new_flow(self, source: str, *, through: bool, **terms: Any) -> Flow:
         mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
-        found = Terms(**{"stale": timedelta(seconds=30), **terms})
+        found = Terms(**{"stale": timedelta(seconds=30), "queue": self._queue_terms(), **terms})
         return Flow(self.database, self.clock, mail, found, through=through)
+
+    def _queue_terms(self) -> QueueTerms:
+        queue = self.settings.executor.queue
+        return QueueTerms(
+            max_queue_length=queue.max_queue_length,
+            timeout_seconds=queue.queue_timeout_seconds,
+            deferred=queue.backend is QueueBackend.REDIS,
+        )
 
     async def __aenter__(self) -> Self:
         await migrate.upgrade(self.settings.database_url)
@@ -88,16 +101,29 @@ class ControlPlane:
 
     async def start_executor(self, *, fallback: float = 3600) -> None:
         """Its fallback is far away, so that what a test sees came of messages."""
-        for processor in Executor(self.executor_flow, self.bus, ["worker:local"]).processors():
+        flow, proposals = self.executor_flow, self._proposals(fallback)
+        for processor in Executor(flow, self.bus, ["worker:local"], proposals).processors():
             await processor.start()
             self._stack.push_async_callback(processor.stop)
         duties: list[Duty[Any]] = [
+            *([proposals] if proposals else []),
             Fallback(self.executor_flow, self.clock, FallbackConfig(interval=fallback)),
             GateKeeper(self.executor_flow, self.clock, GateKeeperConfig(interval=fallback)),
         ]
         for duty in duties:
             await duty.start()
             self._stack.push_async_callback(duty.stop)
+
+    def _proposals(self, fallback: float) -> Proposals | None:
+        """Where the settings want queues in Redis."""
+        url = self.settings.redis.url
+        if self.settings.executor.queue.backend is not QueueBackend.REDIS or url is None:
+            return None
+        link = RedisLink(url.get_secret_value(), self.clock)
+        self._stack.push_async_callback(link.close)
+        mirror = RedisMirror(link, self.database, self.clock, self.ids)
+        config = ProposalsConfig(interval=fallback)
+        return Proposals(self.executor_flow, RedisQueue(link), mirror, self.clock, config)
 
     def worker(self, name: str = "local", **settings: Any) -> WorkerPart:
         worker = self.settings.worker.model_copy(

@@ -3,11 +3,15 @@
 from fastapi import FastAPI
 
 from attune import __version__
+from attune.api.action_queues import action_queue_routes
 from attune.api.action_search import action_search_routes
 from attune.api.actions import action_routes
+from attune.api.admin import admin_routes
+from attune.api.admin_settings import settings_routes
 from attune.api.auth import auth_routes
 from attune.api.authentication import install_authentication
 from attune.api.body_limit import JSON_BYTES, BodyLimit
+from attune.api.decisions import decision_routes
 from attune.api.description import TAGS
 from attune.api.docs import docs_routes
 from attune.api.enforcements import enforcement_routes
@@ -19,6 +23,7 @@ from attune.api.execution_views import ExecutionViews
 from attune.api.executions import execution_routes
 from attune.api.health import health_routes
 from attune.api.log_streams import log_stream_routes
+from attune.api.metrics import metrics_routes
 from attune.api.pack_installs import UPLOAD_BODY_BYTES, UPLOAD_PATH, pack_install_routes
 from attune.api.pack_workflows import pack_workflow_routes
 from attune.api.packs import pack_routes
@@ -83,6 +88,11 @@ def _include_happenings(app: FastAPI, parts: ApiParts) -> None:
     app.include_router(webhook_receiver_routes(parts))
     app.include_router(worker_routes(parts))
     app.include_router(queue_stats_routes(parts))
+    app.include_router(action_queue_routes(parts))
+    app.include_router(admin_routes(parts))
+    app.include_router(settings_routes(parts))
+    app.include_router(decision_routes(parts))
+    app.include_router(metrics_routes(parts, with_queue=parts.queue_metrics))
 
 
 def _limit_of(path: str) -> int:

@@ -1,8 +1,8 @@
 """Whether a caller may install the pack that was just read.
 
 Whoever installs a pack gives its actions and rules what their files name, and to everyone who holds its
-permission sets what these say: none of it may be more than he has himself. A policy over another pack's action
-binds people who know nothing of this pack, so it takes an administrator.
+permission sets what these say: none of it may be more than he has himself. A policy over more than the pack's own
+binds people who know nothing of it, so it takes an administrator.
 """
 
 from attune.api.access import PACKS, readable
@@ -46,10 +46,11 @@ async def _check_gifts(rights: Rights, grants: GrantBook, source: PackSource) ->
 
 def _check_policies(source: PackSource) -> None:
     for policy in source.policies:
-        if pack_part(policy.scope_ref) != source.ref:
+        if policy.scope_ref is None or pack_part(policy.scope_ref) != source.ref:
+            over = policy.scope_ref or "everything"
             raise Forbidden(
-                f"{policy.file}: a policy over {policy.scope_ref}, which is not of the pack, needs the"
-                f" permission set {ADMINISTRATOR}, which you do not have.",
+                f"{policy.file}: a policy over {over}, which is not of the pack, needs the permission set"
+                f" {ADMINISTRATOR}, which you do not have.",
                 permission=ADMINISTRATOR,
             )
 

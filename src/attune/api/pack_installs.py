@@ -157,6 +157,7 @@ async def _installed(parts: ApiParts, rights: Rights, load: Load) -> PackInstall
         created = bool(summary.pack.created)
         kind = MessageType.PACK_REGISTERED if created else MessageType.PACK_UPDATED
         parts.notices.pack_loaded(kind, summary.pack_id, summary.pack_ref)
+        await parts.flow.arrange()
     pack = await parts.database.read(rows.get, rows.PACKS, summary.pack_id)
     return PackInstallResponse(
         pack=PackResponse.model_validate(pack), warnings=list(summary.warnings)

@@ -73,6 +73,7 @@ def _add_changing(routes: APIRouter, parts: ApiParts) -> None:
     )
     async def delete(ref: Key, rights: RightsOf) -> Success:
         gone = await database.run(_delete, notices, rights, ref)
+        await parts.flow.arrange()
         return Success(message=f"The pack '{gone.ref}' was deleted.")
 
 

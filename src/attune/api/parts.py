@@ -26,3 +26,4 @@ class ApiParts:
     notices: Notices
     flow: Flow
     feed: ExecutionFeed
+    queue_metrics: bool = True

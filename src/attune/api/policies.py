@@ -1,7 +1,7 @@
-"""/policies: how many executions of an action may run at once.
+"""/policies: how many executions may run, and when.
 
 Whoever may look at queues sees them, because they explain why something waits. They bind everybody, so only
-administrators write them.
+administrators write them. A change counts for what waits already before it is answered.
 """
 
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from attune.api.access import ACTIONS, PACKS, Resource, readable, readable_page
+from attune.api.administrators import require_administrator
 from attune.api.answers import Answer, Success
 from attune.api.authentication import RightsOf
 from attune.api.bodies import router
@@ -31,12 +32,12 @@ from attune.catalog.steps.policies import (
     PolicyChanges,
     create_policy,
     delete_policy,
+    shadows,
     update_policy,
 )
-from attune.identities.model import ADMINISTRATOR
 from attune.identities.rights import Rights
 from attune.identities.row_conditions import Columns, Condition
-from attune.kernel.errors import Forbidden
+from attune.store.database import Tx
 
 _COLUMNS: Final = Columns(ref="ref", pack_ref="pack_ref")
 
@@ -59,8 +60,9 @@ def _add_looking(routes: APIRouter, parts: ApiParts) -> None:
     database = parts.database
 
     async def page(rights: Rights, wanted: PageOf, *conditions: Condition) -> Page[PolicyResponse]:
-        found = await database.read(readable_page, POLICIES, rights, wanted, *conditions)
-        return page_of(wanted, map(policy_response, found.items), total=found.total)
+        found, shadowed = await database.read(_page, rights, wanted, *conditions)
+        shown = [policy_response(each, shadowed.get(each.id)) for each in found.items]
+        return page_of(wanted, shown, total=found.total)
 
     @routes.get("/policies", summary="List policies", responses=refusals())
     async def list_policies(rights: RightsOf, wanted: PageOf) -> Page[PolicyResponse]:
@@ -81,7 +83,8 @@ def _add_looking(routes: APIRouter, parts: ApiParts) -> None:
 
     @routes.get("/policies/{ref}", summary="Show a policy", responses=refusals(404))
     async def get_policy(ref: Key, rights: RightsOf) -> Answer[PolicyResponse]:
-        return _shown(await database.read(readable, POLICIES, rights, ref))
+        policy = await database.read(readable, POLICIES, rights, ref)
+        return await _shown(parts, policy)
 
 
 def _add_changing(routes: APIRouter, parts: ApiParts) -> None:
@@ -94,33 +97,38 @@ def _add_changing(routes: APIRouter, parts: ApiParts) -> None:
         responses=refusals(403, 404, 409),
     )
     async def create(rights: RightsOf, body: CreatePolicyRequest) -> Answer[PolicyResponse]:
-        _require_administrator(rights)
+        require_administrator(rights, "Policies are written")
         new = NewPolicy(**new_values(body))
-        return _shown(await database.run(create_policy, new, clock.now()))
+        made = await database.run(create_policy, new, clock.now())
+        await parts.flow.arrange()
+        return await _shown(parts, made)
 
     @routes.put("/policies/{ref}", summary="Change a policy", responses=refusals(403, 404))
     async def update(
         ref: Key, rights: RightsOf, body: UpdatePolicyRequest | None = None
     ) -> Answer[PolicyResponse]:
-        _require_administrator(rights)
+        require_administrator(rights, "Policies are written")
         changes = PolicyChanges(**changed_values(body))
-        return _shown(await database.run(update_policy, ref, changes, clock.now()))
+        policy = await database.run(update_policy, ref, changes, clock.now())
+        await parts.flow.arrange()
+        return await _shown(parts, policy)
 
     @routes.delete("/policies/{ref}", summary="Delete a policy", responses=refusals(403, 404))
     async def delete(ref: Key, rights: RightsOf) -> Success:
-        _require_administrator(rights)
+        require_administrator(rights, "Policies are written")
         gone = await database.run(delete_policy, ref)
+        await parts.flow.arrange()
         return Success(message=f"The policy '{gone.ref}' was deleted.")
 
 
-def _require_administrator(rights: Rights) -> None:
-    if not rights.is_everything:
-        raise Forbidden(
-            f"Policies are written by administrators: this needs the permission set {ADMINISTRATOR},"
-            " which you do not have.",
-            permission=ADMINISTRATOR,
-        )
+async def _page(
+    tx: Tx, rights: Rights, wanted: PageOf, *conditions: Condition
+) -> tuple[rows.Page[Policy], dict[int, str]]:
+    """With those that go before some of them, told in the same look."""
+    found = await readable_page(tx, POLICIES, rights, wanted, *conditions)
+    return found, await shadows(tx, [each.id for each in found.items])
 
 
-def _shown(policy: Policy) -> Answer[PolicyResponse]:
-    return Answer(data=policy_response(policy))
+async def _shown(parts: ApiParts, policy: Policy) -> Answer[PolicyResponse]:
+    shadowed = await parts.database.read(shadows, [policy.id])
+    return Answer(data=policy_response(policy, shadowed.get(policy.id)))

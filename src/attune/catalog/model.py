@@ -149,7 +149,7 @@ class Rule(Row, frozen=True, kw_only=True):
 class Policy(Row, frozen=True, kw_only=True):
     """`scope_ref` is an action's or a pack's, and null for a policy over everything.
 
-    Only the limit of an action has an effect yet; the other gates are empty in every row.
+    With a floor and a ceiling the limit is null and follows the action between them.
     """
 
     id: PolicyId
@@ -162,6 +162,8 @@ class Policy(Row, frozen=True, kw_only=True):
     scope_type: str
     scope_ref: str | None
     concurrency_limit: int | None = None
+    concurrency_floor: int | None = None
+    concurrency_ceiling: int | None = None
     concurrency_method: str = "enqueue"
     concurrency_parameters: list[str] = []
     rate_limit: dict[str, Any] | None = None

@@ -25,6 +25,8 @@ COMMANDS: Final = {
     "db": Command("database", "Upgrade the database and check its schema."),
     "run": Command("run", "Run an action, follow it and show its result."),
     "execution": Command("executions", "Look at executions, read their logs, cancel them."),
+    "why": Command("why", "Tell why an execution waits, and for what."),
+    "queue": Command("queues", "See who waits; pause, resume and clear queues."),
     "event": Command("events", "Tell of events, and see which rules answered."),
     "enforcement": Command(
         "enforcements", "See what rules asked for, and why it did or did not run."
@@ -33,6 +35,7 @@ COMMANDS: Final = {
     "action": Command("actions", "Look at actions and their parameters."),
     "trigger": Command("triggers", "Look at triggers."),
     "worker list": Command("workers", "See the workers and their load."),
+    "settings": Command("runtime_settings", "Look at and change settings while everything runs."),
     "pack": Command("packs", "Install packs and look at them."),
     "login": Command("accounts", "Log in to a server and remember it."),
     "logout": Command("accounts", "Forget the tokens of a server."),

@@ -146,3 +146,26 @@ class WorkerFilters(Paging, total=False):
     status: str
     cordoned: bool
     health_state: str
+
+
+class QueueFilters(Paging, total=False):
+    """A ref is exact, or `pack.*`; `waiting` leaves out queues in which nothing does."""
+
+    action_ref: str
+    waiting: bool
+
+
+class EntryFilters(Paging, total=False):
+    """`state` is one of queued, ready, handed; by default the first two. `group` has the group's values."""
+
+    state: str
+    group: Mapping[str, Any]
+
+
+class SettingChanges(TypedDict, total=False):
+    """None brings back the default."""
+
+    max_concurrent_executions: int | None
+    max_queue_length: int | None
+    queue_timeout_seconds: float | None
+    ageing_seconds: float | None

@@ -106,6 +106,18 @@ class BusUnavailable(Unavailable):
     code = "bus_unavailable"
 
 
+class QueueUnavailable(Unavailable):
+    """The queue outside the database cannot be asked; the database can admit without it."""
+
+    code = "queue_unavailable"
+
+
+class QueueLost(QueueUnavailable):
+    """The queue's server answers, but what it holds is not the whole; it must be rebuilt from the database."""
+
+    code = "queue_lost"
+
+
 class Contention(AttuneError):
     """Others held the same rows for longer than the retries lasted."""
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Generic, ParamSpec, TypeVar
 
+import msgspec
+
 from attune.catalog.definitions import Definitions
 from attune.catalog.runtime_settings import load_settings
 from attune.catalog.versions import current_version
@@ -35,6 +37,8 @@ from attune.pipeline.rules.book import RuleBook
 from attune.pipeline.scheduling.model import Terms, Unplaceable
 from attune.pipeline.scheduling.steps import Scheduler, fail_unplaceable
 from attune.store.database import Database, Step, Tx
+
+QUEUES: Final = "queues"
 
 _S = ExecutionStatus
 
@@ -89,9 +93,16 @@ class Flow:
         """Give what is ready to workers."""
         await self._run(self._schedule_step)
 
-    async def promote(self) -> None:
-        """Give every free slot to the head of its lane: after a limit was raised, or a message was lost."""
-        await self._run(self._promote_step)
+    async def promote(self, *, by_itself: bool = False) -> None:
+        """Give every free slot to the head of its lane: after a limit was raised, or a message was lost.
+
+        `by_itself`: also in lanes where a queue outside the database proposes who is next.
+        """
+        await self._run(self._promote_step, by_itself=by_itself)
+
+    async def admit(self, lane: LaneId, proposed: Sequence[ExecutionId]) -> list[ExecutionId]:
+        """Admit as many as were proposed and find room, in the order of the database; those that were."""
+        return await self._run(self._admit_step, lane, proposed)
 
     async def open_gates(self) -> datetime | None:
         """Let through what waited for a time that has come; the next such time, if there is one."""
@@ -110,7 +121,7 @@ class Flow:
         return await self._run(self._pause_step, action_ref, group, by, paused=False)
 
     async def clear(self, action_ref: str, group: str | None, by: str) -> int:
-        """End what waits for a slot, as cancelled; how many that were. What holds one goes on."""
+        """End what waits, as cancelled; how many that were. What workers have goes on."""
         ended = 0
         while some := await self.database.read(
             control.first_waiting, action_ref, group, _ENDED_AT_ONCE
@@ -196,32 +207,43 @@ class Flow:
         done = await self.scheduler.assign(tx, outbox, self.clock.now())
         return _Done(None, done.unplaceable)
 
-    async def _promote_step(self, tx: Tx) -> _Done[None]:
-        lanes = await lanes_with_waiting(tx, self.terms.queue, self.clock.now())
+    async def _promote_step(self, tx: Tx, *, by_itself: bool) -> _Done[None]:
+        terms = self.terms.queue
+        if by_itself:
+            terms = msgspec.structs.replace(terms, deferred=False)
+        lanes = await lanes_with_waiting(tx, terms, self.clock.now())
         await lanes.promote()
         return await self._saved(lanes)
+
+    async def _admit_step(
+        self, tx: Tx, lane: LaneId, proposed: Sequence[ExecutionId]
+    ) -> _Done[list[ExecutionId]]:
+        lanes = await lanes_by_id(tx, [lane], self.terms.queue, self.clock.now())
+        admitted = await lanes.admit(lane, len(proposed))
+        done = await self._saved(lanes)
+        return _Done(admitted, done.unplaceable)
 
     async def _open_gates_step(self, tx: Tx) -> _Done[None]:
         now = self.clock.now()
         ids = await locking.with_open_gates(tx, now)
         lanes = await lanes_by_id(tx, ids, self.terms.queue, now)
         await lanes.promote()
-        return await self._saved(lanes)
+        return await self._saved(lanes, changed=bool(ids))
 
     async def _arrange_step(self, tx: Tx) -> _Done[None]:
         version = await current_version(tx)
         lanes = await self.arranger.arrange_all(tx, version, self.clock.now())
         await lanes.promote()
-        return await self._saved(lanes)
+        return await self._saved(lanes, changed=bool(lanes.held.lanes))
 
     async def _pause_step(
         self, tx: Tx, action_ref: str, group_key: str | None, by: str, *, paused: bool
     ) -> _Done[int]:
         now, version = self.clock.now(), await current_version(tx)
         lanes = await self.arranger.of_action(tx, version, action_ref, group_key, now)
-        control.set_paused(lanes, by, paused=paused)
+        await control.set_paused(lanes, by, paused=paused)
         await lanes.promote()
-        done = await self._saved(lanes)
+        done = await self._saved(lanes, changed=True)
         return _Done(len(lanes.held.lanes), done.unplaceable)
 
     async def _clear_step(self, tx: Tx, ids: Sequence[ExecutionId], by: str) -> _Done[int]:
@@ -242,17 +264,20 @@ class Flow:
     ) -> _Done[None]:
         now = self.clock.now()
         lanes = await control.reprioritize(tx, self.terms.queue, execution_id, priority, by, now)
+        Outbox(tx, self.mail).hurry([execution_id])
         return await self._saved(lanes)
 
     async def _limit_step(self, tx: Tx, lane: LaneId, limit: int, why: str) -> _Done[None]:
         now = self.clock.now()
         return await self._saved(
-            await control.change_limit(tx, self.terms.queue, lane, limit, why, now)
+            await control.change_limit(tx, self.terms.queue, lane, limit, why, now), changed=True
         )
 
-    async def _saved(self, lanes: Lanes) -> _Done[None]:
-        """Written, and given on to workers."""
+    async def _saved(self, lanes: Lanes, *, changed: bool = False) -> _Done[None]:
+        """Written, and given on to workers. `changed`: what lets them through did, which a queue outside must hear."""
         outbox = Outbox(lanes.tx, self.mail)
+        if changed and self.terms.queue.deferred:
+            lanes.tx.wake(QUEUES)
         await lanes.save()
         unplaceable = await self._given_on(lanes.tx, outbox, lanes.now)
         if not self._through:

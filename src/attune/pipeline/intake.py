@@ -10,7 +10,7 @@ from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.actions import ActionBook
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.executions.model import Execution
-from attune.pipeline.executions.requests import Order, draft_orders, insert_orders
+from attune.pipeline.executions.requests import Drafts, Order, draft_orders, insert_orders
 from attune.pipeline.outbox import Outbox
 from attune.pipeline.queues.arranging import Arranger, Placed
 from attune.pipeline.queues.model import TurnedAway
@@ -34,13 +34,23 @@ async def take_orders(
     if not new:
         return drafts.answers
     placed = await arranger.place(tx, version, new, now)
-    for number in range(len(orders)):
-        wanted = {one.id: placed.places[one.id] for one in drafts.new_of(number)}
-        if wanted and (refusal := await placed.lanes.refusal(wanted)) is not None:
-            drafts.answers[number] = refusal
+    await _refuse(placed, drafts)
     made = await insert_orders(tx, outbox, drafts)
     turned = {one.execution for one in await _join(tx, outbox, placed, made, now)}
     return [await _as_they_are(tx, answer, turned) for answer in drafts.answers]
+
+
+async def _refuse(placed: Placed, drafts: Drafts) -> None:
+    """Orders that find no room get the refusal as their answer. A key that comes twice needs one place."""
+    keys: set[str] = set()
+    for number in range(len(drafts.answers)):
+        new = [one for one in drafts.new_of(number) if one.idempotency_key not in keys]
+        wanted = {one.id: placed.places[one.id] for one in new}
+        refusal = await placed.lanes.refusal(wanted) if wanted else None
+        if refusal is not None:
+            drafts.answers[number] = refusal
+        else:
+            keys.update(one.idempotency_key for one in new if one.idempotency_key)
 
 
 async def enter(

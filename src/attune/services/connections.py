@@ -8,6 +8,7 @@ import structlog
 from attune.bus.port import Bus
 from attune.kernel.clock import Clock
 from attune.kernel.errors import Unavailable
+from attune.pipeline.queues.redis_link import RedisLink
 from attune.store import migrate
 from attune.store.database import Database
 
@@ -54,6 +55,21 @@ class BusPart:
 
     async def stop(self) -> None:
         await self._bus.close()
+
+
+class RedisPart:
+    """Never waited for: while Redis is away the database does its work."""
+
+    name = "redis"
+
+    def __init__(self, link: RedisLink) -> None:
+        self._link = link
+
+    async def start(self) -> None:
+        """Connections are made when they are needed."""
+
+    async def stop(self) -> None:
+        await self._link.close()
 
 
 async def _until_available(

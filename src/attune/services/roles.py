@@ -31,16 +31,21 @@ from attune.kernel.clock import Clock, SystemClock
 from attune.kernel.envelope import Stamp
 from attune.kernel.errors import InvalidSettings
 from attune.kernel.ids import Ids
-from attune.kernel.settings import ServerSettings, Settings
+from attune.kernel.settings import QueueBackend, ServerSettings, Settings
 from attune.pipeline.flow import Flow
 from attune.pipeline.outbox import Mail
 from attune.pipeline.processors.executor import Executor
 from attune.pipeline.processors.fallback import Fallback
 from attune.pipeline.processors.gate_keeper import GateKeeper
+from attune.pipeline.processors.proposals import Proposals
 from attune.pipeline.processors.queue_timeout import QueueTimeout
+from attune.pipeline.queues.adaptation import AdaptiveLimits
 from attune.pipeline.queues.model import QueueTerms
+from attune.pipeline.queues.rebuild import RedisMirror
+from attune.pipeline.queues.redis_link import RedisLink
+from attune.pipeline.queues.redis_queue import RedisQueue
 from attune.pipeline.scheduling.model import Terms
-from attune.services.connections import BusPart, DatabasePart
+from attune.services.connections import BusPart, DatabasePart, RedisPart
 from attune.services.core_pack import CorePack
 from attune.services.demo import DemoPack
 from attune.services.http import HttpServer
@@ -94,6 +99,7 @@ class Base:
             queue=QueueTerms(
                 max_queue_length=executor.queue.max_queue_length,
                 timeout_seconds=executor.queue.queue_timeout_seconds,
+                deferred=executor.queue.backend is QueueBackend.REDIS,
             ),
         )
         mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
@@ -231,17 +237,38 @@ def _api_parts(base: Base, flow: Flow, feed: ExecutionFeed) -> ApiParts:
         notices=BusNotices(base.announcer, Stamp("api", base.clock, base.ids)),
         flow=flow,
         feed=feed,
+        queue_metrics=base.settings.executor.queue.enable_metrics,
     )
 
 
 def _executor_parts(base: Base, flow: Flow, beside: Collection[str] = ()) -> list[Part]:
+    redis = _redis_parts(base, flow)
+    queue: list[Part] = [redis.link, redis.proposals] if redis else []
     return [
         DeadLetterKeeper(base.bus, base.database, base.clock),
-        *Executor(flow, base.bus, beside).processors(),
+        *queue,
+        *Executor(flow, base.bus, beside, redis.proposals if redis else None).processors(),
         Fallback(flow, base.clock),
         GateKeeper(flow, base.clock),
         QueueTimeout(flow, base.clock),
+        AdaptiveLimits(base.database, base.clock, flow.change_limit),
     ]
+
+
+@dataclass(frozen=True)
+class _RedisParts:
+    link: RedisPart
+    proposals: Proposals
+
+
+def _redis_parts(base: Base, flow: Flow) -> _RedisParts | None:
+    """Where Redis keeps the queues beside the database."""
+    url = base.settings.redis.url
+    if base.settings.executor.queue.backend is not QueueBackend.REDIS or url is None:
+        return None
+    link = RedisLink(url.get_secret_value(), base.clock)
+    mirror = RedisMirror(link, base.database, base.clock, base.ids)
+    return _RedisParts(RedisPart(link), Proposals(flow, RedisQueue(link), mirror, base.clock))
 
 
 def _check_shared(role: Role, settings: Settings) -> None:

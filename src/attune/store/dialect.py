@@ -44,9 +44,7 @@ _ROWS = (
 )
 _SUBSELECT = r"(?P<subselect> =\s*ANY\s*\(\s*ARRAY\s*\( )"
 _MEMBER = r"(?P<member> (?P<verb>=\s*ANY|<>\s*ALL)\s*\(\s*:(?P<list>\w+)\s*(?:::\s*\w+\[\])?\s*\) )"
-_LOCK = (
-    r"(?P<lock> \bFOR\s+(?:SHARE|(?:NO\s+KEY\s+)?UPDATE)(?:\s+OF\s+\w+)?(?:\s+SKIP\s+LOCKED|\s+NOWAIT)?\b )"
-)
+_LOCK = r"(?P<lock> \bFOR\s+(?:SHARE|(?:NO\s+KEY\s+)?UPDATE)(?:\s+OF\s+\w+)?(?:\s+SKIP\s+LOCKED|\s+NOWAIT)?\b )"
 _CAST = r"(?P<cast> ::\s*\w+(?:\[\])? )"
 _NAME = r"(?P<name> :(?P<parameter>[a-z_]\w*) )"
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from attune.simulation.clock import ManualClock
 from tests.contract.api.asgi import Client, Reply
 from tests.contract.api.world import World
@@ -11,7 +9,7 @@ from tests.unit.catalog.packs import SHOP, archive
 
 KEYS = {
     "blackouts", "concurrency", "created", "description", "enabled", "id", "is_adhoc", "name", "pack",
-    "pack_ref", "priority", "quotas", "rate_limit", "ref", "scope", "tags", "updated", "windows",
+    "pack_ref", "priority", "quotas", "rate_limit", "ref", "scope", "shadowed_by", "tags", "updated", "windows",
 }  # fmt: skip
 NEW: dict[str, Any] = {
     "ref": "core.echo_limit",
@@ -21,6 +19,23 @@ NEW: dict[str, Any] = {
 }
 POLICIES = "/api/v1/policies"
 LIMIT = f"{POLICIES}/core.echo_limit"
+DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+GATES: dict[str, Any] = {
+    "concurrency": {"limit": "auto", "floor": 2, "ceiling": 20, "method": "cancel", "parameters": ["a"]},
+    "rate_limit": {"max_executions": 10, "window_seconds": 60},
+    "quotas": [
+        {"quota_type": "executions_total", "limit": 5},
+        {"quota_type": "running_executions", "limit": 0, "per": "identity"},
+    ],
+    "windows": [
+        {"days": ["sat", "sun"], "start": "22:00", "end": "06:00", "timezone": "Europe/Berlin"},
+        {"days": DAYS, "start": "00:00", "end": "24:00", "timezone": "UTC"},
+    ],
+    "blackouts": [
+        {"from": "2030-12-24", "to": "2030-12-26"},
+        {"from": "2030-01-01T00:00:00Z", "to": "2030-01-02T00:00:00+01:00"},
+    ],
+}  # fmt: skip
 SLOWLY = "ref: slowly\naction_ref: ship\nconcurrency: {limit: 2}\n"
 
 
@@ -33,6 +48,7 @@ async def test_a_policy_is_made_shown_changed_and_deleted(
     assert made.data["scope"] == {"type": "action", "pack_ref": None, "action_ref": "core.echo"}
     assert made.data["concurrency"] == {"limit": 2, "method": "enqueue", "parameters": []}
     assert (made.data["enabled"], made.data["priority"], made.data["tags"]) == (True, 0, [])
+    assert made.data["shadowed_by"] is None
     assert (made.data["rate_limit"], made.data["quotas"], made.data["pack_ref"]) == (
         None,
         [],
@@ -51,9 +67,11 @@ async def test_a_policy_is_made_shown_changed_and_deleted(
 
 
 async def test_an_answer_may_be_sent_back_unchanged(admin: Client, clock: ManualClock) -> None:
-    made = (await admin.post(POLICIES, {**NEW, "description": "d"})).data
-    await clock.advance(1)
-    assert (await admin.put(LIMIT, made)).data == made
+    for gates in ({"description": "d"}, GATES, {"concurrency": None, "windows": GATES["windows"]}):
+        made = (await admin.post(POLICIES, {**NEW, **gates})).data
+        await clock.advance(1)
+        assert (await admin.put(LIMIT, made)).data == made
+        await admin.delete(LIMIT)
 
 
 async def test_a_policy_can_be_turned_to_another_action_and_switched(admin: Client) -> None:
@@ -65,30 +83,67 @@ async def test_a_policy_can_be_turned_to_another_action_and_switched(admin: Clie
     assert (await admin.put(LIMIT, nothing)).status == 404
 
 
-NOT_YET: list[tuple[dict[str, Any], str]] = [
-    ({"scope": {"type": "global"}}, "scope.type"),
-    ({"scope": {"type": "pack", "pack_ref": "core"}}, "scope.type"),
-    ({"scope": {"pack_ref": "core"}}, "scope.type"),
-    ({"concurrency": {"limit": 1, "method": "cancel"}}, "concurrency.method"),
-    ({"concurrency": {"limit": 1, "parameters": ["message"]}}, "concurrency.parameters"),
-    ({"rate_limit": {"max_executions": 1, "window_seconds": 60}}, "rate_limit"),
-    ({"quotas": [{"quota_type": "executions_total", "limit": 5}]}, "quotas"),
-    ({"windows": [{"days": ["mon"], "start": "08:00", "end": "17:00"}]}, "windows"),
-    ({"blackouts": [{"from": "2030-01-01T00:00:00Z", "to": "2030-01-02T00:00:00Z"}]}, "blackouts"),
-]
+async def test_every_gate_is_shown_as_it_was_written(admin: Client) -> None:
+    made = (await admin.post(POLICIES, {**NEW, **GATES})).data
+    assert {name: made[name] for name in GATES} == GATES
+    shown = (await admin.get(LIMIT)).data
+    assert {name: shown[name] for name in GATES} == GATES
 
 
-@pytest.mark.parametrize(("body", "field"), NOT_YET)
-async def test_what_has_no_effect_yet_is_422_and_says_so(
-    admin: Client, body: dict[str, Any], field: str
-) -> None:
-    refused = await admin.post(POLICIES, {**NEW, **body})
-    assert is_refused(refused, field)
-    assert "not supported yet" in refused.body["details"][field]
-    assert (await admin.get(POLICIES)).refs == []
-    made = (await admin.post(POLICIES, NEW)).data
-    assert is_refused(await admin.put(LIMIT, body), field)
-    assert (await admin.get(LIMIT)).data == made
+async def test_every_scope_is_shown_as_it_was_written(admin: Client) -> None:
+    for number, scope in enumerate(
+        (
+            {"type": "global", "pack_ref": None, "action_ref": None},
+            {"type": "pack", "pack_ref": "core", "action_ref": None},
+            {"type": "action", "pack_ref": None, "action_ref": "core.noop"},
+        )
+    ):
+        body = {**NEW, "ref": f"site.p{number}", "scope": scope}
+        assert (await admin.post(POLICIES, body)).data["scope"] == scope
+    short = {**NEW, "ref": "site.short", "scope": {"pack_ref": "core"}}
+    assert (await admin.post(POLICIES, short)).data["scope"]["type"] == "pack"
+
+
+async def test_a_change_names_only_what_it_changes(admin: Client) -> None:
+    made = (await admin.post(POLICIES, {**NEW, **GATES})).data
+    changed = (await admin.put(LIMIT, {"concurrency": {"ceiling": 30}})).data
+    assert changed["concurrency"] == {**made["concurrency"], "ceiling": 30}
+    fixed = (await admin.put(LIMIT, {"concurrency": {"limit": 3}})).data
+    assert fixed["concurrency"] == {"limit": 3, "method": "cancel", "parameters": ["a"]}
+    assert fixed["windows"] == made["windows"]
+    auto = (await admin.put(LIMIT, {"concurrency": {"limit": "auto"}})).data
+    assert (auto["concurrency"]["floor"], auto["concurrency"]["ceiling"]) == (1, 100)
+
+
+async def test_a_gate_is_taken_away_with_null_or_an_empty_list(admin: Client) -> None:
+    await admin.post(POLICIES, {**NEW, **GATES})
+    none: dict[str, Any] = {"concurrency": None, "rate_limit": None, "quotas": [], "windows": []}
+    changed = (await admin.put(LIMIT, none)).data
+    assert {name: changed[name] for name in none} == none
+    assert changed["blackouts"] == GATES["blackouts"]
+    refused = await admin.put(LIMIT, {"blackouts": []})
+    assert is_refused(refused, "concurrency")
+    assert "a policy needs at least one of concurrency, rate_limit" in refused.body["error"]
+    assert (await admin.put(LIMIT, {"concurrency": {"limit": 1}, "blackouts": []})).status == 200
+
+
+async def test_a_policy_that_another_goes_before_says_which(admin: Client) -> None:
+    await admin.post(POLICIES, NEW)
+    second = await admin.post(POLICIES, {**NEW, "ref": "core.second"})
+    assert second.data["shadowed_by"] == "core.echo_limit"
+    raised = await admin.put(f"{POLICIES}/core.second", {"priority": 1})
+    assert raised.data["shadowed_by"] is None
+    assert (await admin.get(LIMIT)).data["shadowed_by"] == "core.second"
+    await admin.post(POLICIES, {**NEW, "ref": "core.wide", "scope": {"type": "global"}})
+    for path in (POLICIES, "/api/v1/packs/core/policies"):
+        items = (await admin.get(path)).body["items"]
+        assert {each["ref"]: each["shadowed_by"] for each in items} == {
+            "core.echo_limit": "core.second",
+            "core.second": None,
+            "core.wide": None,
+        }
+    await admin.delete(f"{POLICIES}/core.second")
+    assert (await admin.get(LIMIT)).data["shadowed_by"] is None
 
 
 BROKEN: list[tuple[dict[str, Any], str]] = [
@@ -96,9 +151,14 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"ref": "lab.x", "pack_ref": "core"}, "ref"),
     ({"name": " "}, "name"),
     ({"scope": None}, "scope"),
+    ({"scope": {}}, "scope.type"),
+    ({"scope": "core.echo"}, "scope"),
     ({"scope": {"type": "action"}}, "scope.action_ref"),
+    ({"scope": {"type": "pack"}}, "scope.pack_ref"),
     ({"scope": {"type": "galaxy"}}, "scope.type"),
-    ({"concurrency": None}, "concurrency.limit"),
+    ({"scope": {"type": "global", "pack_ref": "core"}}, "scope.pack_ref"),
+    ({"scope": {"action": "core.echo", "type": "global"}}, "scope.action"),
+    ({"concurrency": None}, "concurrency"),
     ({"concurrency": {}}, "concurrency.limit"),
     ({"concurrency": {"limit": -1}}, "concurrency.limit"),
     ({"concurrency": {"limit": 2**31}}, "concurrency.limit"),
@@ -106,6 +166,19 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"concurrency": {"limit": True}}, "concurrency.limit"),
     ({"concurrency": {"limit": 1.5}}, "concurrency.limit"),
     ({"concurrency": {"limit": 1, "method": "drop"}}, "concurrency.method"),
+    ({"concurrency": {"limit": 1, "ceiling": 3}}, "concurrency.ceiling"),
+    ({"concurrency": {"limit": 1, "burst": 3}}, "concurrency.burst"),
+    ({"concurrency": {"limit": "auto"}, "scope": {"type": "global"}}, "concurrency.limit"),
+    ({"rate_limit": {"max_executions": 0, "window_seconds": 1}}, "rate_limit.max_executions"),
+    ({"rate_limit": {"max_executions": 1, "window_seconds": 0}}, "rate_limit.window_seconds"),
+    ({"quotas": [{"quota_type": "executions_total", "limit": -1}]}, "quotas.0.limit"),
+    ({"quotas": {}}, "quotas"),
+    ({"windows": [{"start": "8", "end": "17:00"}]}, "windows.0.start"),
+    ({"windows": [{"start": "08:00", "end": "17:00", "timezone": "Mars"}]}, "windows.0.timezone"),
+    ({"windows": [{"start": "08:00", "end": "17:00", "days": []}]}, "windows.0.days"),
+    ({"blackouts": [{"from": "2030-01-01", "to": "2030-01-01T00:00"}]}, "blackouts.0.to"),
+    ({"blackouts": [{"from": "2030-01-02", "to": "2030-01-01"}]}, "blackouts.0.to"),
+    ({"blackouts": ["2030-01-02"]}, "blackouts.0"),
     ({"priority": "high"}, "priority"),
     ({"priority": -(2**31) - 1}, "priority"),
     ({"tags": "x"}, "tags"),
@@ -117,11 +190,19 @@ async def test_a_policy_that_breaks_a_rule_is_422_and_names_the_field(admin: Cli
         answer = await admin.post(POLICIES, {**NEW, **wrong})
         assert is_refused(answer, field), (wrong, answer.raw)
     assert (await admin.get(POLICIES)).refs == []
+    made = (await admin.post(POLICIES, NEW)).data
+    for wrong, field in BROKEN:
+        if field.startswith(("rate_limit", "quotas", "windows", "blackouts", "concurrency.")):
+            answer = await admin.put(LIMIT, wrong)
+            assert is_refused(answer, field) or wrong == {"concurrency": {}}, (wrong, answer.raw)
+    assert (await admin.get(LIMIT)).data == made
 
 
 async def test_a_missing_pack_or_action_is_404_and_a_taken_ref_409(admin: Client) -> None:
     nothing = {"scope": {"type": "action", "action_ref": "core.nothing"}}
     assert (await admin.post(POLICIES, {**NEW, **nothing})).status == 404
+    no_pack = {"scope": {"type": "pack", "pack_ref": "lab"}}
+    assert (await admin.post(POLICIES, {**NEW, **no_pack})).status == 404
     lab = {"ref": "lab.x", "pack_ref": "lab"}
     assert (await admin.post(POLICIES, {**NEW, **lab})).status == 404
     await admin.post(POLICIES, NEW)
@@ -188,27 +269,40 @@ class TestRights:
             assert "the permission set core.admin" in answer.body["error"]
         assert (await admin.get(LIMIT)).data["concurrency"]["limit"] == 2
 
-    async def test_an_editor_s_pack_may_limit_its_own_actions_and_no_others(
+    async def test_an_editor_s_pack_may_limit_what_is_in_it_and_no_others(
         self, admin: Client, world: World
     ) -> None:
         editor = await world.client("editor", "core.editor")
-        others = SLOWLY.replace("ship", "core.echo")
-        refused = await editor.upload(archive({**SHOP, "policies/p.yaml": others}).getvalue())
-        assert refused.status == 403
-        assert "policies/p.yaml: a policy over core.echo" in refused.body["error"]
+        for scope, over in (
+            ("action_ref: core.echo", "core.echo"),
+            ("pack_ref: core", "core"),
+            ("scope: {type: global}", "everything"),
+        ):
+            files = {**SHOP, "policies/p.yaml": SLOWLY.replace("action_ref: ship", scope)}
+            refused = await editor.upload(archive(files).getvalue())
+            assert refused.status == 403
+            assert f"policies/p.yaml: a policy over {over}" in refused.body["error"]
         assert (await admin.get("/api/v1/packs/shop")).status == 404
         own = await editor.upload(archive({**SHOP, "policies/p.yaml": SLOWLY}).getvalue())
         assert own.status == 201
         assert (await admin.get("/api/v1/packs/shop/policies")).refs == ["shop.slowly"]
 
 
-async def test_an_installation_tells_of_a_policy_that_was_not_loaded(admin: Client) -> None:
-    cancel = SLOWLY.replace("2}", "2, method: cancel}")
-    answer = await admin.upload(archive({**SHOP, "policies/p.yaml": cancel}).getvalue())
-    assert answer.status == 201
-    [warning] = answer.data["warnings"]
-    assert warning.startswith("policies/p.yaml: concurrency.method: 'cancel' is not supported yet")
-    assert (await admin.get(POLICIES)).refs == []
+async def test_an_installation_is_refused_for_a_policy_that_breaks_a_rule(admin: Client) -> None:
+    late = SLOWLY + "windows: [{start: '08:00', end: '25:00'}]\n"
+    answer = await admin.upload(archive({**SHOP, "policies/p.yaml": late}).getvalue())
+    assert answer.status == 422
+    [fault] = answer.body["details"]["faults"]
+    assert fault.startswith("policies/p.yaml: windows.0.end: '25:00' is not a time of day")
+
+
+async def test_an_installation_tells_of_a_policy_that_another_goes_before(admin: Client) -> None:
+    first, second = SLOWLY.replace("slowly", "a"), SLOWLY.replace("slowly", "b")
+    files = {**SHOP, "policies/a.yaml": first, "policies/b.yaml": second + "priority: 1\n"}
+    answer = await admin.upload(archive(files).getvalue())
+    assert answer.data["warnings"] == [
+        "policies/a.yaml: has no effect: 'shop.b', also over shop.ship, goes before it"
+    ]
 
 
 def is_refused(answer: Reply, field: str) -> bool:

@@ -1,6 +1,7 @@
 """What a policy says is what the queue of its action does, also for what waits there already."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from attune.pipeline.executions.requests import Order
 from tests.contract.pipeline.world import World
 from tests.unit.catalog.packs import SHOP, archive
 
-WAITING = "SELECT count(*) FROM entry WHERE state = 'queued' AND reason = 'concurrency'"
+WAITING = "SELECT count(*) FROM entry WHERE state = 'queued'"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -62,6 +63,22 @@ async def test_the_highest_priority_is_in_effect_and_disabled_ones_are_not(world
     assert await ask(world, "core.noop", 4) == 3
 
 
+async def test_a_blackout_that_is_written_as_dates_holds_for_all_of_the_last_day(
+    world: World,
+) -> None:
+    today = world.clock.now().date()
+    dates = {"from": str(today - timedelta(days=1)), "to": str(today)}
+    await limit(world, 5, blackouts=[dates])
+    assert await ask(world, "core.noop", 2) == 2
+
+
+async def test_a_window_holds_what_is_asked_for_outside_of_it(world: World) -> None:
+    day_after = (world.clock.now() + timedelta(days=2)).strftime("%a").lower()
+    window = {"days": [day_after], "start": "08:00", "end": "17:00"}
+    await limit(world, 5, windows=[window])
+    assert await ask(world, "core.noop", 2) == 2
+
+
 @pytest.mark.parametrize(
     "changes", [PolicyChanges(concurrency_limit=1), PolicyChanges(enabled=False), None]
 )
@@ -79,4 +96,5 @@ async def test_what_a_limit_of_zero_held_goes_as_soon_as_it_is_raised_or_gone(
     else:
         now = world.clock.now()
         await world.database.run(update_policy, "core.noop_limit", changes, now)
+    await world.flow.arrange()
     assert (await world.ended(execution.id)).status is ExecutionStatus.COMPLETED

@@ -7,6 +7,8 @@ import pytest
 
 from attune.kernel.configuration import load_settings
 from attune.kernel.settings import Settings
+from tests.contract.pipeline.bench import Bench
+from tests.contract.pipeline.proofs import prove
 from tests.contract.pipeline.world import World
 
 
@@ -42,3 +44,24 @@ async def still(settings: Settings) -> AsyncIterator[World]:
     """Without executor and worker: what is accepted stays where it is."""
     async with World(settings) as world:
         yield world
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
+    """Time and the worker are the test's. At the end the decision log must prove order and limits."""
+    environ = {"ATTUNE__DATA_DIR": str(tmp_path)}
+    if request.param == "postgresql":
+        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("migrated_url")
+    async with Bench(load_settings(environ)) as bench:
+        yield bench
+        await prove(bench)
+
+
+@pytest.fixture
+async def proved(settings: Settings) -> AsyncIterator[World]:
+    """As `world`, with a decision log that must prove order and limits at the end."""
+    async with World(settings) as world:
+        await world.start_worker()
+        await world.start_executor()
+        yield world
+        await prove(world)

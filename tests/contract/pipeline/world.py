@@ -4,8 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from attune.catalog.loading.model import Mode
-from attune.catalog.model import Rule
+from attune.catalog.model import Policy, Rule
 from attune.catalog.steps.packs import NewPack, create_pack
+from attune.catalog.steps.policies import (
+    NewPolicy,
+    PolicyChanges,
+    create_policy,
+    delete_policy,
+    update_policy,
+)
 from attune.catalog.steps.rules import NewRule, create_rule
 from attune.catalog.steps.triggers import NewTrigger, create_trigger
 from attune.pipeline.enforcements.model import Enforcement
@@ -74,6 +81,28 @@ class World(ControlPlane):
         if told:
             await self.flow.arrange()
 
+    async def policy(
+        self, ref: str = "a.policy", *, over: str | None = "a.one", **fields: Any
+    ) -> Policy:
+        """A policy over an action, a pack or, where `over` is null, everything; what waits follows it at once."""
+        new = NewPolicy(ref=ref, scope_type=_scope(over), scope_ref=over, **fields)
+        made = await self.database.run(create_policy, new, self.clock.now())
+        await self.flow.arrange()
+        return made
+
+    async def change(self, ref: str = "a.policy", **fields: Any) -> Policy:
+        if "over" in fields:
+            over = fields.pop("over")
+            fields |= {"scope_type": _scope(over), "scope_ref": over}
+        changes = PolicyChanges(**fields)
+        changed = await self.database.run(update_policy, ref, changes, self.clock.now())
+        await self.flow.arrange()
+        return changed
+
+    async def drop(self, ref: str = "a.policy") -> None:
+        await self.database.run(delete_policy, ref)
+        await self.flow.arrange()
+
     async def first_execution(self) -> int:
         """The id of the first that there is, once there is one."""
 
@@ -82,3 +111,9 @@ class World(ControlPlane):
             return first
 
         return await eventually(found)
+
+
+def _scope(over: str | None) -> str:
+    if over is None:
+        return "global"
+    return "action" if "." in over else "pack"

@@ -6,7 +6,7 @@ from typing import Any
 from attune.catalog.refs import unknown_ref
 from attune.catalog.schemas import compile_schema
 from attune.catalog.sources.faults import Findings
-from attune.catalog.sources.model import PackSource, RuleSource
+from attune.catalog.sources.model import PackSource, PolicySource, RuleSource
 from attune.kernel.errors import InvalidInput
 
 Schemas = Mapping[str, dict[str, Any] | None]
@@ -17,6 +17,7 @@ def check_links(
     runtimes: Collection[str],
     triggers: Collection[str],
     actions: Collection[str],
+    packs: Collection[str],
 ) -> None:
     """`InvalidInput` names every ref that nothing would have once the pack is loaded."""
     findings = Findings()
@@ -25,9 +26,10 @@ def check_links(
             text = unknown_ref(action.runtime_ref, runtimes, "runtime")
             findings.fault(action.file, "runner_type", text)
     for policy in pack.policies:
-        if policy.scope_ref not in actions:
-            text = unknown_ref(policy.scope_ref, actions, "action")
-            findings.fault(policy.file, "action_ref", text)
+        known = {"action": actions, "pack": packs}.get(policy.scope_type, ())
+        if policy.scope_ref is not None and policy.scope_ref not in known:
+            text = unknown_ref(policy.scope_ref, known, policy.scope_type)
+            findings.fault(policy.file, f"{policy.scope_type}_ref", text)
     for rule in pack.rules:
         if rule.trigger_ref not in triggers:
             text = unknown_ref(rule.trigger_ref, triggers, "trigger")
@@ -50,3 +52,13 @@ def parameter_warnings(
                 compile_schema(schema).check(parameters, templates=True, field=field)
             except InvalidInput as error:
                 yield f"{rule.file}: {error.message}"
+
+
+def shadow_warnings(
+    policies: Collection[PolicySource], shadowed: Mapping[str, str]
+) -> Iterator[str]:
+    """Whoever writes a policy wants it to count. `shadowed` has the one in effect for each that does not."""
+    for policy in policies:
+        if first := shadowed.get(policy.ref):
+            over = "everything" if policy.scope_type == "global" else policy.scope_ref
+            yield f"{policy.file}: has no effect: '{first}', also over {over}, goes before it"

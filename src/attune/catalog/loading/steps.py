@@ -11,7 +11,12 @@ import msgspec
 
 from attune.catalog import rows
 from attune.catalog.links import relink
-from attune.catalog.loading.checks import Schemas, check_links, parameter_warnings
+from attune.catalog.loading.checks import (
+    Schemas,
+    check_links,
+    parameter_warnings,
+    shadow_warnings,
+)
 from attune.catalog.loading.decide import Plan, Values, carried_config, plan
 from attune.catalog.loading.model import Changes, LoadSummary, Mode
 from attune.catalog.model import Pack, Row
@@ -26,6 +31,7 @@ from attune.catalog.rows import (
     Kind,
 )
 from attune.catalog.sources.model import PackSource, Source
+from attune.catalog.steps.policies import shadows
 from attune.kernel.errors import Conflict, Contention
 from attune.kernel.ids import PackId
 from attune.store.database import Tx
@@ -104,7 +110,11 @@ class _Loader:
             actions=actions,
             policies=policies,
             rules=rules,
-            warnings=(*source.warnings, *await self._parameter_warnings()),
+            warnings=(
+                *source.warnings,
+                *await self._parameter_warnings(),
+                *await self._shadow_warnings(),
+            ),
         )
 
     async def _apply(self, kind: Kind[R], sources: tuple[Source, ...], switch: str) -> Changes:
@@ -155,6 +165,7 @@ class _Loader:
             await self._refs_after(RUNTIMES, source.runtimes),
             await self._refs_after(TRIGGERS, source.triggers),
             await self._refs_after(ACTIONS, source.actions),
+            await rows.ids(self._tx, PACKS),
         )
 
     async def _refs_after(self, kind: Kind[Any], sources: tuple[Source, ...]) -> set[str]:
@@ -168,6 +179,12 @@ class _Loader:
         triggers = await self._schemas(_TRIGGER_SCHEMAS, [rule.trigger_ref for rule in rules])
         actions = await self._schemas(_ACTION_SCHEMAS, [rule.action_ref for rule in rules])
         return list(parameter_warnings(rules, triggers, actions))
+
+    async def _shadow_warnings(self) -> list[str]:
+        ids = await rows.ids(self._tx, POLICIES, "pack = :pack AND enabled", pack=self._pack)
+        first = await shadows(self._tx, list(ids.values()))
+        shadowed = {ref: first[number] for ref, number in ids.items() if number in first}
+        return list(shadow_warnings(self._source.policies, shadowed))
 
     async def _schemas(self, sql: str, refs: list[str]) -> Schemas:
         found = await self._tx.all(_Schema, sql, refs=refs) if refs else []

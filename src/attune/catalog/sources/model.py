@@ -61,15 +61,22 @@ class ActionSource(Source, frozen=True):
 
 
 class PolicySource(Source, frozen=True):
-    """`scope_ref` is the ref of an action: a policy over anything else has no effect yet and is not loaded."""
+    """`scope_ref` is null for a policy over everything; the limit is null with a floor and a ceiling."""
 
     name: str
     enabled: bool
     priority: int
     scope_type: str
-    scope_ref: str
-    concurrency_limit: int
+    scope_ref: str | None
+    concurrency_limit: int | None
+    concurrency_floor: int | None
+    concurrency_ceiling: int | None
     concurrency_method: str
+    concurrency_parameters: list[str]
+    rate_limit: dict[str, Any] | None
+    quotas: list[dict[str, Any]]
+    windows: list[dict[str, Any]]
+    blackouts: list[dict[str, Any]]
     tags: list[str]
 
 

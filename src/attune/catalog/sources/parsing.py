@@ -69,13 +69,10 @@ class _Folders:
         self._texts = texts
         self._findings = findings
 
-    def read(self, folder: str, read: Callable[[Fields], T | None]) -> tuple[T, ...]:
-        """What `read` makes of each; None for one that is left out, with a warning of its own."""
+    def read(self, folder: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
         found: dict[str, T] = {}
         for fields in self._documents(folder):
             source = read(fields)
-            if source is None:
-                continue
             if source.ref and source.ref in found:
                 fields.fault("ref", f"'{source.ref}' is also in {found[source.ref].file}")
             found[source.ref] = source

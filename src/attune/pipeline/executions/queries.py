@@ -38,7 +38,8 @@ _HANDED: Final = frozenset({_S.SCHEDULED, _S.RUNNING, _S.CANCELING})
 # The names in these statements are those of our own structs.
 _DETAIL: Final = f"""
     SELECT {", ".join(Execution.__struct_fields__)},
-           (SELECT e.reason FROM entry e WHERE e.execution = x.id) AS reason
+           (SELECT CASE WHEN e.state = 'queued' THEN coalesce(l.reason, e.reason) ELSE e.reason END
+              FROM entry e JOIN lane l ON l.id = e.lane WHERE e.execution = x.id) AS reason
       FROM execution x WHERE x.id = :id
 """  # noqa: S608
 _REFS_OF_PACK: Final = """

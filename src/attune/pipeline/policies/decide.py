@@ -8,8 +8,8 @@ import msgspec
 
 from attune.catalog.model import Policy
 from attune.kernel.ids import IdentityId
+from attune.pipeline.policies.calendar import blackouts_of
 from attune.pipeline.policies.model import (
-    Blackout,
     EffectivePolicy,
     Method,
     Quota,
@@ -47,7 +47,7 @@ def effective(policy: Policy) -> EffectivePolicy:
         rate=msgspec.convert(policy.rate_limit, Rate | None),
         quotas=msgspec.convert(policy.quotas, tuple[Quota, ...]),
         windows=msgspec.convert(policy.windows, tuple[Window, ...]),
-        blackouts=msgspec.convert(policy.blackouts, tuple[Blackout, ...]),
+        blackouts=blackouts_of(policy.blackouts),
     )
 
 
@@ -86,6 +86,15 @@ def group_of(
 def shape_of(group_key: str) -> tuple[str, ...]:
     """By which names a lane was grouped."""
     return tuple(msgspec.json.decode(group_key)) if group_key else ()
+
+
+def may_be_group(policy: EffectivePolicy | None, group_key: str) -> bool:
+    """Whether executions under the policy can come to a lane of this key; what people write may be anything."""
+    try:
+        values = msgspec.json.decode(group_key, type=dict[str, Any]) if group_key else {}
+    except msgspec.DecodeError:
+        return False
+    return tuple(values) == grouping_of(policy) and _key(values) == group_key
 
 
 def limit_pool(policy: EffectivePolicy, group_key: str) -> str | None:

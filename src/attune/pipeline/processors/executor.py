@@ -5,21 +5,30 @@ from typing import Any, Final
 
 from attune.bus.port import Bus
 from attune.bus.topology import StageQueue
-from attune.kernel.ids import EnforcementId, EventId
+from attune.kernel.ids import EnforcementId, EventId, ExecutionId
 from attune.pipeline.flow import Flow
 from attune.pipeline.processors import looks
 from attune.pipeline.processors.processor import Look, Processor, Task
+from attune.pipeline.processors.proposals import Proposals
 from attune.store.database import Step
 
 _OF_ENDS: Final = frozenset({StageQueue.EXECUTION_STATUS, StageQueue.EXECUTION_COMPLETED})
+_OF_EXECUTIONS: Final = _OF_ENDS | {StageQueue.EXECUTION_REQUESTED}
 
 
 class Executor:
     """Makes the processors of one process. `beside` are the sources of workers that live in the same one."""
 
-    def __init__(self, flow: Flow, bus: Bus, beside: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        bus: Bus,
+        beside: Collection[str] = (),
+        proposals: Proposals | None = None,
+    ) -> None:
         self._flow = flow
         self._bus = bus
+        self._proposals = proposals
         self._own = frozenset({flow.mail.source})
         self._beside = self._own | frozenset(beside)
 
@@ -39,8 +48,13 @@ class Executor:
         ]
 
     def _processor(self, name: str, queue: StageQueue, task: Task) -> Processor:
-        """What the flow says itself it has done; what a worker says of ends beside it is in the rows it reads."""
+        """What the flow says itself it has done; what a worker says of ends beside it is in the rows it reads.
+
+        A queue outside the database was told nothing yet, so for it everything counts.
+        """
         ours = self._beside if queue in _OF_ENDS else self._own
+        if self._proposals is not None and queue in _OF_EXECUTIONS:
+            ours = frozenset()
         return Processor(name, self._bus, queue.value, task, ours)
 
     def _events(self) -> Task:
@@ -57,10 +71,19 @@ class Executor:
         return Task("enforcement", _field("enforcement_id"), look, work)
 
     def _requests(self) -> Task:
+        if (proposals := self._proposals) is not None:
+            return self._proposed(proposals)
+
         async def work(_ids: Sequence[int]) -> None:
             await self._flow.schedule()
 
         return Task("execution", _field("execution_id"), self._look(looks.ready_executions), work)
+
+    def _proposed(self, proposals: Proposals) -> Task:
+        async def tell(ids: Sequence[int]) -> None:
+            await proposals.tell([ExecutionId(each) for each in ids])
+
+        return Task("execution", _field("execution_id"), self._look(looks.executions), tell)
 
     def _ended(self) -> Task:
         """A message about an end, true or false, frees nothing: the slot went with the row that ended.

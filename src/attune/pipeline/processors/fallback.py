@@ -1,21 +1,17 @@
 """Finds what no message told of: the work of a lost message waits for one interval at most."""
 
-import asyncio
-
 import structlog
 
+from attune.catalog import runtime_settings
 from attune.catalog.rows import TOPIC
 from attune.kernel.clock import Clock
-from attune.kernel.duty import Duty, DutyConfig
+from attune.kernel.duty import DutyConfig
 from attune.pipeline.enforcements.steps import open_enforcements
 from attune.pipeline.events.steps import open_events
 from attune.pipeline.flow import Flow
+from attune.pipeline.processors.woken import WokenDuty
 
 _log = structlog.get_logger()
-
-
-def _nothing() -> None:
-    """Until it has started there is nothing to stop."""
 
 
 class FallbackConfig(DutyConfig, frozen=True, kw_only=True):
@@ -25,24 +21,14 @@ class FallbackConfig(DutyConfig, frozen=True, kw_only=True):
     batch: int = 500
 
 
-class Fallback(Duty[FallbackConfig]):
+class Fallback(WokenDuty[FallbackConfig]):
     """Looks at everything that can wait: events, enforcements, slots, workers. Safe in any number of executors."""
 
     name = "fallback scheduling"
+    topics = (TOPIC, runtime_settings.TOPIC)
 
     def __init__(self, flow: Flow, clock: Clock, config: FallbackConfig | None = None) -> None:
-        super().__init__(config or FallbackConfig(), clock)
-        self._flow = flow
-        self._stop_listening = _nothing
-
-    async def start(self) -> asyncio.Task[None]:
-        """A change of what users define may raise a limit, so it is looked at without waiting."""
-        self._stop_listening = self._flow.database.listen(TOPIC, lambda _key: self.hurry())
-        return await super().start()
-
-    async def stop(self) -> None:
-        self._stop_listening()
-        await super().stop()
+        super().__init__(flow, clock, config or FallbackConfig())
 
     async def run_once(self) -> None:
         await self._events()

@@ -4,17 +4,13 @@ It sleeps until the first of them opens. Nothing is looked at before that, unles
 earlier time, or a start is told on which a rate hangs.
 """
 
-import asyncio
 from datetime import datetime, timedelta
 
 from attune.kernel.clock import Clock
-from attune.kernel.duty import Duty, DutyConfig
+from attune.kernel.duty import DutyConfig
 from attune.pipeline.flow import Flow
+from attune.pipeline.processors.woken import WokenDuty
 from attune.pipeline.queues.rates import GATES
-
-
-def _nothing() -> None:
-    """Until it has started there is nothing to stop."""
 
 
 class GateKeeperConfig(DutyConfig, frozen=True, kw_only=True):
@@ -24,22 +20,13 @@ class GateKeeperConfig(DutyConfig, frozen=True, kw_only=True):
     overlap: float = 0.001
 
 
-class GateKeeper(Duty[GateKeeperConfig]):
+class GateKeeper(WokenDuty[GateKeeperConfig]):
     name = "gate keeper"
+    topics = (GATES,)
 
     def __init__(self, flow: Flow, clock: Clock, config: GateKeeperConfig | None = None) -> None:
-        super().__init__(config or GateKeeperConfig(), clock)
-        self._flow = flow
-        self._stop_listening = _nothing
+        super().__init__(flow, clock, config or GateKeeperConfig())
         self._next: datetime | None = None
-
-    async def start(self) -> asyncio.Task[None]:
-        self._stop_listening = self._flow.database.listen(GATES, lambda _key: self.hurry())
-        return await super().start()
-
-    async def stop(self) -> None:
-        self._stop_listening()
-        await super().stop()
 
     async def run_once(self) -> None:
         self._next = await self._flow.open_gates()

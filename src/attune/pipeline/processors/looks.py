@@ -18,6 +18,7 @@ _EXECUTIONS: Final = """
       FROM execution x LEFT JOIN entry e ON e.execution = x.id AND e.state = 'ready'
      WHERE x.id = ANY(:ids::bigint[])
 """
+_ANY_EXECUTIONS: Final = "SELECT id, true AS due FROM execution WHERE id = ANY(:ids::bigint[])"
 _WORKERS: Final = "SELECT id, true AS due FROM worker WHERE id = ANY(:ids::bigint[])"
 
 
@@ -37,6 +38,11 @@ async def created_enforcements(tx: Tx, ids: Collection[int]) -> dict[int, bool]:
 async def ready_executions(tx: Tx, ids: Collection[int]) -> dict[int, bool]:
     """Those that have a slot and no worker. One that waits for a slot gets it from whoever frees it."""
     return await _look(tx, _EXECUTIONS, ids)
+
+
+async def executions(tx: Tx, ids: Collection[int]) -> dict[int, bool]:
+    """All that there are: whatever happened to one, a queue outside the database has to be told."""
+    return await _look(tx, _ANY_EXECUTIONS, ids)
 
 
 async def workers(tx: Tx, ids: Collection[int]) -> dict[int, bool]:

@@ -11,11 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
-from attune.kernel.errors import Contention
+from attune.kernel.errors import Contention, NotFound
 from attune.kernel.ids import ExecutionId, IdentityId, LaneId, PolicyId, PoolId
 from attune.pipeline.executions.model import Execution, Priority
 from attune.pipeline.policies.book import Binding, PolicyBook
-from attune.pipeline.policies.decide import WHOLE, group_of, grouping_of, pool_keys, shape_of
+from attune.pipeline.policies.decide import (
+    WHOLE,
+    group_of,
+    grouping_of,
+    may_be_group,
+    pool_keys,
+    shape_of,
+)
 from attune.pipeline.policies.model import EffectivePolicy
 from attune.pipeline.queues import locking
 from attune.pipeline.queues.decisions import Came, LimitChanged, Went
@@ -132,13 +139,14 @@ class Arranger:
         self, tx: Tx, version: int, action_ref: str, group_key: str | None, now: datetime
     ) -> Lanes:
         """All of its lanes, or the one of a group. The lane without a group is made if need be: it is the switch
-        from which a new lane learns whether the action's queue is paused."""
+        from which a new lane learns whether the action's queue is paused. `NotFound` for what is no group."""
         lanes = Lanes(tx, Locked(), self.terms, now)
         binding = await self.book.of_action(tx, version, action_ref)
         wanted = {WHOLE if group_key is None else group_key}
         ids = await locking.of_action(tx, action_ref, group_key)
         await locking.lock(tx, ids, lanes.held)
         if missing := wanted - {lane.group_key for lane in lanes.held.lanes.values()}:
+            _check_group(binding, group_key)
             await self._make(lanes, version, binding, missing)
         return lanes
 
@@ -180,6 +188,8 @@ class Arranger:
         await self._move(lanes, version, binding, astray)
         for lane_id in astray:
             await self._bind(lanes, version, binding.stamp, lane_id, None)
+        if binding.policy is not None and binding.policy.rate is not None:
+            await lanes.adopt_starts(_under(lanes, binding.policy.policy, binding.action_ref))
 
     async def _bind(
         self,
@@ -266,6 +276,22 @@ def first_limit(policy: EffectivePolicy | None, before: int | None) -> int | Non
     return min(max(before or floor, floor), policy.ceiling)
 
 
+def _check_group(binding: Binding, group_key: str | None) -> None:
+    if group_key and not may_be_group(binding.policy, group_key):
+        by = ", ".join(grouping_of(binding.policy)) or "nothing"
+        raise NotFound(
+            f"The queue of {binding.action_ref} has no group {group_key[:200]}; it is grouped by {by}.",
+            action_ref=binding.action_ref,
+            group=group_key[:200],
+        )
+
+
+def _under(lanes: Lanes, policy: PolicyId, action_ref: str) -> list[LaneId]:
+    """The action's lanes that the policy binds."""
+    own = [one for one in lanes.held.lanes.values() if one.action_ref == action_ref]
+    return [one.id for one in own if one.terms is not None and one.terms.policy == policy]
+
+
 async def _is_odd(tx: Tx, binding: Binding) -> bool:
     """Whether a lane of the action follows another policy, or older words of it."""
     found = await tx.first(int, _ODD, ref=binding.action_ref, stamp=binding.stamp)
@@ -298,7 +324,9 @@ async def _pools(
 async def _new_lane(
     lanes: Lanes, version: int, binding: Binding, new: LaneId, group_key: str, paused: bool
 ) -> _NewLane:
-    policy = binding.policy
+    is_ours = shape_of(group_key) == grouping_of(binding.policy)
+    # Otherwise it is the switch of an action that has groups, which nobody joins.
+    policy = binding.policy if is_ours else None
     return _NewLane(
         id=new,
         action_ref=binding.action_ref,

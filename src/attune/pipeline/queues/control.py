@@ -16,7 +16,7 @@ from attune.store.database import Tx
 
 _FIRST: Final = """
     SELECT e.execution FROM entry e
-     WHERE e.lane = ANY(:lanes::bigint[]) AND e.state = 'queued' LIMIT :count
+     WHERE e.lane = ANY(:lanes::bigint[]) AND e.state <> 'handed' LIMIT :count
 """
 _PLACE: Final = """
     SELECT lane, band, sequence, state FROM entry WHERE execution = :id FOR UPDATE
@@ -33,18 +33,21 @@ class _Place(msgspec.Struct, frozen=True):
     state: State
 
 
-def set_paused(lanes: Lanes, by: str, *, paused: bool) -> None:
-    """What runs goes on; what waits stays where it is."""
+async def set_paused(lanes: Lanes, by: str, *, paused: bool) -> None:
+    """What workers have goes on. What has a slot and no worker gives it back, and waits on where it stood."""
     note = Paused(by) if paused else Resumed(by)
     for lane in list(lanes.held.lanes.values()):
-        if lane.paused != paused:
-            lanes.change(msgspec.structs.replace(lane, paused=paused), note)
+        if lane.paused == paused:
+            continue
+        lanes.change(msgspec.structs.replace(lane, paused=paused), note)
+        if paused:
+            await lanes.take_slots_back(lane.id)
 
 
 async def first_waiting(
     tx: Tx, action_ref: str, group_key: str | None, count: int
 ) -> list[ExecutionId]:
-    """Some of those that wait for a slot."""
+    """Some of those that wait, for a slot or for a worker."""
     ids = await locking.of_action(tx, action_ref, group_key)
     return await tx.all(ExecutionId, _FIRST, lanes=ids, count=count) if ids else []
 

@@ -14,7 +14,6 @@ from attune.pipeline.policies.decide import WHOLE, limit_pool, quota_pool, total
 from attune.pipeline.policies.gates import (
     Starts,
     concurrency_gate,
-    first_blocker,
     pause_gate,
     quota_gate,
     rate_gate,
@@ -26,6 +25,7 @@ from attune.pipeline.queues.model import Entry, Lane, Pool, State, Turn, Waiter
 
 NO_STARTS: Final = Starts()
 _RETRY_AFTER: Final = 60
+NO_CLAIMS: Final[Mapping[PoolId, int]] = {}
 
 
 def gates(
@@ -51,19 +51,42 @@ def gates(
     return found
 
 
+def pool_limit(lane: Lane, key: str) -> int | None:
+    """How many slots the lane's policy lets a pool of it give; null where the pool counts for nothing of the kind."""
+    terms = lane.terms
+    if terms is None:
+        return None
+    found = [
+        quota.limit
+        for quota in terms.quotas
+        if quota.quota_type is QuotaType.RUNNING and quota_pool(quota, lane.group_key) == key
+    ]
+    if lane.max_concurrent is not None and limit_pool(terms, lane.group_key) == key:
+        found.append(lane.max_concurrent)
+    return min(found, default=None)
+
+
 def _active(lane: Lane, terms: EffectivePolicy, pools: Mapping[str, Pool]) -> int:
     key = limit_pool(terms, lane.group_key)
     return lane.active_count if key is None else pools[key].active_count
 
 
 def refusal(
-    lane: Lane, pools: Mapping[str, Pool], found: Sequence[Gate], more: int, longest: int
+    lane: Lane,
+    pools: Mapping[str, Pool],
+    found: Sequence[Gate],
+    more: int,
+    longest: int,
+    claims: Mapping[PoolId, int] = NO_CLAIMS,
 ) -> Limited | None:
-    """Why the lane cannot take so many more; null if it can. `longest` is how many may wait in it."""
+    """Why the lane cannot take so many more; null if it can. `longest` is how many may wait in it.
+
+    `claims` is how many more a pool is asked to accept, where others of its lanes are asked together with this one.
+    """
     terms = lane.terms
     for quota in totals(terms):
         pool = pools[quota_pool(quota, lane.group_key)]
-        if pool.total_accepted + more > quota.limit:
+        if pool.total_accepted + max(more, claims.get(pool.id, 0)) > quota.limit:
             return _quota_used(lane, terms, quota.limit, pool.total_accepted)
     free = room(found)
     if free is None:
@@ -73,8 +96,11 @@ def refusal(
 
 
 def _turns_away(lane: Lane, found: Sequence[Gate]) -> bool:
-    blocker = first_blocker(found)
-    return lane.cancels and blocker is not None and blocker.name is GateName.CONCURRENCY
+    """Whether those that find no slot leave again: where the limit is the first gate that closes behind the others."""
+    free = room(found)
+    closing = (gate for gate in found if gate.free is not None and gate.free <= (free or 0))
+    first = next(closing, None)
+    return lane.cancels and first is not None and first.name is GateName.CONCURRENCY
 
 
 def _full(lane: Lane, longest: int) -> Limited:

@@ -50,7 +50,7 @@ class Cursor(msgspec.Struct, frozen=True):
     number: int
 
 
-_BEFORE_ALL: Final = Cursor(LaneId(-1), 0)
+_BEFORE_ALL: Final = Cursor(LaneId(-(2**62)), 0)
 
 
 class WantedDecisions(msgspec.Struct, frozen=True, kw_only=True):

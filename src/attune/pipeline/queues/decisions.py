@@ -10,9 +10,14 @@ from typing import Any
 
 import msgspec
 
-from attune.kernel.ids import ExecutionId, LaneId
+from attune.kernel.ids import ExecutionId, LaneId, PoolId
 
 SYSTEM = LaneId(0)
+
+
+def pool_log(pool: PoolId) -> LaneId:
+    """Under which number a pool's decisions stand among those of the lanes."""
+    return LaneId(-pool)
 
 
 class Joined(msgspec.Struct, frozen=True, tag="joined", array_like=True):
@@ -105,6 +110,14 @@ class Handed(msgspec.Struct, frozen=True, tag="handed", array_like=True):
     worker: int
 
 
+class Counted(msgspec.Struct, frozen=True, tag="counted", array_like=True):
+    """In the log of a pool: how many more slots a lane holds of it. `admitted` is false for a lane that was moved."""
+
+    lane: LaneId
+    change: int
+    admitted: bool
+
+
 Item = (
     Joined
     | Admitted
@@ -117,6 +130,7 @@ Item = (
     | Came
     | Went
     | Handed
+    | Counted
 )
 
 

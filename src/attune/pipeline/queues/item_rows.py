@@ -1,6 +1,6 @@
 """Entries as items of a queue, read from the database in pages that an index serves."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -20,6 +20,7 @@ ITEM: Final = """
            x.action, x.action_ref, x.enforcement
       FROM entry e LEFT JOIN execution x ON x.id = e.execution
 """
+_THESE: Final = f"{ITEM} WHERE e.execution = ANY(:ids::bigint[])"
 _ALL: Final = f"{ITEM} WHERE e.execution > :after ORDER BY e.execution LIMIT :size"
 _QUEUED: Final = f"""{ITEM}
      WHERE e.state = 'queued' AND e.lane = :lane AND (e.band, e.sequence) > (:band, :sequence)
@@ -72,6 +73,10 @@ _BEGINNING: Final = ItemRow(
     action_ref=None,
     enforcement=None,
 )
+
+
+async def entries_by_id(tx: Tx, ids: Sequence[ExecutionId]) -> list[ItemRow]:
+    return await tx.all(ItemRow, _THESE, ids=ids)
 
 
 async def all_entries(database: Database) -> AsyncIterator[list[ItemRow]]:

@@ -41,7 +41,7 @@ _IDS_BY_KEYS: Final = """
 _POOLED: Final = f"{_LANE} WHERE l.id = ANY(:ids::bigint[]) ORDER BY l.id FOR UPDATE OF l"
 _POOLS_OF: Final = "SELECT pools FROM lane WHERE id = ANY(:ids::bigint[]) AND pools IS NOT NULL"
 _POOLS: Final = """
-    SELECT id, policy, key, active_count, total_accepted FROM pool
+    SELECT id, policy, key, active_count, total_accepted, next_decision FROM pool
      WHERE id = ANY(:ids::bigint[]) ORDER BY id FOR UPDATE
 """
 _WITH_WAITING: Final = "SELECT id FROM lane WHERE queue_length > 0 ORDER BY id"

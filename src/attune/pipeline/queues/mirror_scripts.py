@@ -8,6 +8,25 @@ REBUILDING: Final = f"{PREFIX}rebuilding"
 
 _LOCK: Final = f"local LOCK = '{REBUILDING}'"
 
+_PUT: Final = """
+local function put(id, state, text, event)
+  local place = read_place(id, text)
+  redis.call('HSET', PLACES, id, text)
+  redis.call('SET', EVENT .. id, event, 'EX', EVENT_SECONDS)
+  if state == 'queued' then
+    redis.call('ZADD', of(PENDING, place.lane), lane_score(place), id)
+    return place
+  end
+  if place.lane ~= '' then redis.call('SADD', of(ACTIVE, place.lane), id) end
+  if state == 'ready' then
+    redis.call('ZADD', PENDING, system_score(place), id)
+  else
+    redis.call('SADD', ACTIVE, id)
+  end
+  return place
+end
+"""
+
 # 1 if Redis holds everything that it should.
 IS_WHOLE: Final = script("is_whole", NAMES, GUARD, "return 1")
 
@@ -30,24 +49,12 @@ LOAD: Final = script(
     "load",
     NAMES,
     _LOCK,
+    _PUT,
     """
 if redis.call('GET', LOCK) ~= ARGV[1] then return 0 end
 redis.call('PEXPIRE', LOCK, ARGV[2])
 for i = 3, #ARGV, 4 do
-  local id, state, event = ARGV[i], ARGV[i + 1], ARGV[i + 3]
-  local place = read_place(id, ARGV[i + 2])
-  redis.call('HSET', PLACES, id, ARGV[i + 2])
-  redis.call('SET', EVENT .. id, event, 'EX', EVENT_SECONDS)
-  if state == 'queued' then
-    redis.call('ZADD', of(PENDING, place.lane), lane_score(place), id)
-  else
-    if place.lane ~= '' then redis.call('SADD', of(ACTIVE, place.lane), id) end
-    if state == 'ready' then
-      redis.call('ZADD', PENDING, system_score(place), id)
-    else
-      redis.call('SADD', ACTIVE, id)
-    end
-  end
+  put(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
 end
 return 1
 """,
@@ -165,6 +172,23 @@ for _, id in ipairs(ARGV) do
     redis.call('HDEL', PLACES, id)
     redis.call('DEL', EVENT .. id)
   end
+end
+return 1
+""",
+)
+
+# Arguments: id, state, place and event of each, as they are now; without a state it is gone.
+FOLLOW: Final = script(
+    "follow",
+    NAMES,
+    GUARD,
+    STATES,
+    _PUT,
+    """
+for i = 1, #ARGV, 4 do
+  local before = place_of(ARGV[i])
+  if before then forget(before) end
+  if ARGV[i + 1] ~= '' then changed(put(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])) end
 end
 return 1
 """,

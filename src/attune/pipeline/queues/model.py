@@ -74,6 +74,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     active_count: int = 0
     total_accepted: int = 0
+    next_decision: int = 1
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,14 +20,17 @@ _TOTALS: Final = """
            (SELECT count(*) FROM entry WHERE state = 'handed') AS handed
       FROM lane
 """
-_SPECIAL_BANDS: Final = """
-    SELECT b.band,
-           ((SELECT count(*) FROM entry e WHERE e.state = 'ready' AND e.band = b.band)
+# The bands stand in the text: for one that it does not know, PostgreSQL expects the most common and reads them all.
+_SPECIAL_BANDS: Final = " UNION ALL ".join(
+    f"""
+    SELECT {band:d} AS band,
+           ((SELECT count(*) FROM entry e WHERE e.state = 'ready' AND e.band = {band:d})
             + coalesce((SELECT sum((SELECT count(*) FROM entry e
-                                     WHERE e.lane = l.id AND e.band = b.band AND e.state = 'queued'))
-                          FROM lane l WHERE l.queue_length > 0), 0))::bigint AS count
-      FROM (SELECT 0 AS band UNION ALL SELECT 1 UNION ALL SELECT 3 UNION ALL SELECT 4) b
-"""
+                                     WHERE e.lane = l.id AND e.band = {band:d} AND e.state = 'queued'))
+                          FROM lane l WHERE l.queue_length > 0), 0))::bigint AS count"""  # noqa: S608
+    for band in Priority
+    if band is not Priority.NORMAL
+)
 _CAPACITY: Final = """
     SELECT coalesce(sum(capacity), 0)::bigint FROM worker
      WHERE status = 'active' AND NOT cordoned AND last_heartbeat > :since

@@ -154,10 +154,12 @@ def stretches(
 async def _rows(tx: Tx, stretch: Stretch, ageing: float | None) -> list[_Row]:
     if ageing is not None and stretch.state is not State.HANDED:
         return await _aged_rows(tx, stretch, ageing)
-    sql = f"{_ENTRIES[stretch.state]} ORDER BY {_ORDERS[stretch.state]} LIMIT :most OFFSET :skipped"
-    return await tx.all(
-        _Row, sql, lane=stretch.lane.id, most=stretch.count, skipped=stretch.skipped
-    )
+    values = {"lane": stretch.lane.id, "most": stretch.count, "skipped": stretch.skipped}
+    return await tx.all(_Row, page_sql(stretch.state), **values)
+
+
+def page_sql(state: State) -> str:
+    return f"{_ENTRIES[state]} ORDER BY {_ORDERS[state]} LIMIT :most OFFSET :skipped"
 
 
 async def _aged_rows(tx: Tx, stretch: Stretch, ageing: float) -> list[_Row]:

@@ -7,14 +7,20 @@ import msgspec
 
 from attune.store.database import Tx
 
+# The oldest that waits is found by one look into each band of each lane.
 _STATS: Final = """
     SELECT coalesce(sum(l.queue_length), 0)::bigint AS queue_length,
            coalesce(sum(l.active_count), 0)::bigint AS active_count,
            coalesce(sum(l.total_enqueued), 0)::bigint AS total_enqueued,
            coalesce(sum(l.total_completed), 0)::bigint AS total_completed,
            max(l.updated) AS last_updated,
-           (SELECT min(e.enqueued_at) FROM entry e JOIN lane w ON w.id = e.lane
-             WHERE w.action_ref = :ref AND e.state = 'queued') AS oldest_enqueued_at
+           (SELECT min((SELECT e.enqueued_at FROM entry e
+                         WHERE e.lane = w.id AND e.band = b.band AND e.state = 'queued'
+                         ORDER BY e.sequence LIMIT 1))
+              FROM lane w
+             CROSS JOIN (SELECT 0 AS band UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3
+                         UNION ALL SELECT 4) b
+             WHERE w.action_ref = :ref AND w.queue_length > 0) AS oldest_enqueued_at
       FROM lane l WHERE l.action_ref = :ref
 """
 _LIMIT: Final = """

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.ids import ExecutionId, PoolId
+from attune.kernel.ids import ExecutionId, LaneId, PoolId
 from attune.pipeline.policies.gates import Starts
 from attune.pipeline.policies.model import Rate
 from attune.store import schema
@@ -18,10 +18,33 @@ from attune.store.database import Tx
 
 GATES: Final = "gates"
 
+# A later attempt begins anew: until its start is told, it counts as now, whenever the one before began.
 _COUNTED: Final = """
-    SELECT at FROM admission WHERE pool = :pool AND (at IS NULL OR at > :since) ORDER BY at
+    SELECT CASE WHEN x.id IS NULL THEN a.at END AS at
+      FROM admission a
+      LEFT JOIN entry e ON e.execution = a.execution AND e.attempt > 1
+      LEFT JOIN execution x ON x.id = e.execution AND x.started_at IS NULL
+     WHERE a.pool = :pool AND (a.at IS NULL OR a.at > :since OR x.id IS NOT NULL)
 """
-_PAST: Final = "DELETE FROM admission WHERE pool = :pool AND at <= :since"
+_PAST: Final = """
+    DELETE FROM admission WHERE pool = :pool AND at <= :since
+       AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.execution = admission.execution)
+"""
+_TELL_ENDED: Final = """
+    UPDATE admission SET at = (SELECT x.started_at FROM execution x WHERE x.id = admission.execution)
+     WHERE pool = :pool AND at IS NULL
+       AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.execution = admission.execution)
+"""
+_DROP_ENDED: Final = """
+    DELETE FROM admission WHERE pool = :pool AND at IS NULL
+       AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.execution = admission.execution)
+"""
+_ADOPT: Final = """
+    INSERT INTO admission (execution, pool, at)
+    SELECT e.execution, :pool, x.started_at FROM entry e JOIN execution x ON x.id = e.execution
+     WHERE e.lane = ANY(:lanes::bigint[]) AND e.state <> 'queued'
+    ON CONFLICT (execution) DO UPDATE SET pool = excluded.pool
+"""
 _BEGAN: Final = """
     UPDATE admission SET at = v.at FROM ROWS(:began AS v(execution bigint, at timestamptz))
      WHERE admission.execution = v.execution
@@ -55,6 +78,13 @@ class Rates:
         rows = await self._tx.all(_Row, _COUNTED, pool=pool, since=since)
         times = tuple(sorted(row.at for row in rows if row.at is not None))
         self.known[pool] = Starts(times, len(rows) - len(times))
+
+    async def adopt(self, pool: PoolId, lanes: Collection[LaneId]) -> None:
+        """A rate binds these lanes from now on: whoever holds a slot counts, and who ended meanwhile is told of."""
+        await self._tx.execute(_TELL_ENDED, pool=pool)
+        await self._tx.execute(_DROP_ENDED, pool=pool)
+        await self._tx.execute(_ADOPT, pool=pool, lanes=sorted(lanes))
+        self.known.pop(pool, None)
 
     async def admit(self, pool: PoolId, executions: Collection[ExecutionId]) -> None:
         """One that was taken back from a worker has its row already."""

@@ -12,11 +12,12 @@ import structlog
 
 from attune.kernel.clock import Clock
 from attune.kernel.errors import QueueLost
-from attune.kernel.ids import Ids, LaneId
+from attune.kernel.ids import ExecutionId, Ids, LaneId
 from attune.pipeline.queues.comparison import Comparison
-from attune.pipeline.queues.item_rows import ItemRow, all_entries, entries_of
+from attune.pipeline.queues.item_rows import PAGE, ItemRow, all_entries, entries_by_id, entries_of
 from attune.pipeline.queues.mirror_scripts import (
     BEGIN,
+    FOLLOW,
     IS_WHOLE,
     LOAD,
     REBUILDING,
@@ -58,6 +59,19 @@ class RedisMirror:
         except QueueLost:
             return await self.rebuild_all()
         return True
+
+    async def follow(self, executions: Collection[ExecutionId]) -> None:
+        """Put these where they stand in the database now; those that stand nowhere are forgotten.
+
+        Two processes that follow one execution may do so in the wrong order, which `repair` finds.
+        """
+        wanted = sorted(executions)
+        for start in range(0, len(wanted), PAGE):
+            some = wanted[start : start + PAGE]
+            rows = await self._database.read(entries_by_id, some)
+            gone = set(some) - {row.execution for row in rows}
+            words = [word for one in sorted(gone) for word in (one, "", "", "")]
+            await self._link.call(FOLLOW, *_words(rows), *words)
 
     async def differs(self, lane: LaneId | None) -> bool:
         return bool(await self._comparison.of_these([lane]))

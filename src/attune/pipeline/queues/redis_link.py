@@ -1,5 +1,6 @@
 """The connection to Redis: scripts by their digest, bounds on time, and errors in our words."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -83,12 +84,22 @@ class RedisLink:
     async def _watched(self) -> AsyncIterator[None]:
         if self._clock.monotonic() < self._resting_until:
             raise QueueUnavailable(f"Redis at {self._server} did not answer a moment ago.")
+        cancellations = _cancellations()
         try:
             yield
         except _TROUBLE as error:
             self._resting_until = self._clock.monotonic() + _REST
             words = masked(str(error)) or type(error).__name__
             raise QueueUnavailable(f"Redis at {self._server} is away: {words}") from error
+        if _cancellations() > cancellations:
+            # The driver's wait_for, before Python 3.12, loses a cancellation that comes as it ends.
+            raise asyncio.CancelledError
+
+
+def _cancellations() -> int:
+    """How often the present task was asked to end."""
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
 
 
 def _pool(url: str, timeout: float) -> BlockingConnectionPool:

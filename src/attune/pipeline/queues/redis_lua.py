@@ -11,7 +11,7 @@ Keys (a lane's have its id after another colon; without one they are the whole s
 
 A lane's score is band * 10^12 + sequence, so order is exact and no two are equal. The system's is band * 10^12 +
 the milliseconds since 2024, whose microseconds are 1024ths: exact in a double up to 2055. Those of one microsecond
-are put in order by sequence when they are taken.
+are put in order by sequence when they are taken, which costs some 4 microseconds for each of them.
 
 Every script answers nil, and does nothing, while the marker is missing. Scripts find a lane's keys from places, so
 they need one Redis, with or without replicas, and not a cluster.

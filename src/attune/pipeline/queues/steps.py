@@ -18,7 +18,16 @@ from attune.pipeline.policies.decide import WHOLE, totals
 from attune.pipeline.policies.gates import first_blocker, opens_at, room
 from attune.pipeline.policies.model import Gate, GateName
 from attune.pipeline.queues import locking
-from attune.pipeline.queues.decide import due, gates, joined, left, promoted, refusal, turns
+from attune.pipeline.queues.decide import (
+    NO_CLAIMS,
+    due,
+    gates,
+    joined,
+    left,
+    promoted,
+    refusal,
+    turns,
+)
 from attune.pipeline.queues.decisions import Admitted, Item, Joined, Left, Refused
 from attune.pipeline.queues.ledger import Ledger
 from attune.pipeline.queues.locking import Locked
@@ -49,8 +58,9 @@ _SAVE: Final = """
      WHERE lane.id = v.id
 """
 _SAVE_POOLS: Final = """
-    UPDATE pool SET active_count = v.active_count, total_accepted = v.total_accepted, updated = :now
-      FROM ROWS(:pools AS v(id bigint, active_count int, total_accepted bigint))
+    UPDATE pool SET active_count = v.active_count, total_accepted = v.total_accepted,
+           next_decision = v.next_decision, updated = :now
+      FROM ROWS(:pools AS v(id bigint, active_count int, total_accepted bigint, next_decision bigint))
      WHERE pool.id = v.id
 """
 _NEXT: Final = """
@@ -73,6 +83,10 @@ _ADMIT: Final = """
 """
 _LEAVE: Final = """
     DELETE FROM entry WHERE execution = ANY(:ids::bigint[])
+    RETURNING execution, lane, state, band, sequence
+"""
+_BACK: Final = """
+    UPDATE entry SET state = 'queued', reason = 'pause' WHERE lane = :lane AND state = 'ready'
     RETURNING execution, lane, state, band, sequence
 """
 _ALL: Final = 2**31 - 1
@@ -109,16 +123,24 @@ class Lanes:
         more: dict[LaneId, int] = defaultdict(int)
         for lane_id in places.values():
             more[lane_id] += 1
+        claims = self._claims(more)
         for lane_id, count in more.items():
             lane = self.held.lanes[lane_id]
-            error = await self._refusal(lane, count + self._expected[lane_id])
+            error = await self._refusal(lane, count + self._expected[lane_id], claims)
             if error is not None:
-                refused = [Refused(None, error.code, str(error))]
-                self._note(lane, *refused)
+                self._note(lane, Refused(None, error.code, str(error)))
                 return error
         for lane_id, count in more.items():
             self._expected[lane_id] += count
         return None
+
+    def _claims(self, more: Mapping[LaneId, int]) -> dict[PoolId, int]:
+        """How many more each pool is to accept for all of its lanes, with those that were taken just before."""
+        claims: dict[PoolId, int] = defaultdict(int)
+        for lane_id in {*more, *self._expected}:
+            for pool in self.held.lanes[lane_id].pools or ():
+                claims[pool] += more.get(lane_id, 0) + self._expected.get(lane_id, 0)
+        return claims
 
     async def join(
         self, executions: Sequence[Execution], places: Mapping[ExecutionId, LaneId]
@@ -169,25 +191,41 @@ class Lanes:
         for lane in list(self.held.lanes.values()):
             await self._settle(lane)
 
-    async def admit(self, lane_id: LaneId, proposed: Collection[ExecutionId]) -> list[ExecutionId]:
-        """Admit of these whose turn it is and who have room; the database has the last word on both."""
-        lane = self.held.lanes[lane_id]
+    async def admit(self, lane_id: LaneId, count: int) -> list[ExecutionId]:
+        """Admit up to so many whose turn it is, as far as the gates let them; those that were."""
+        lane = self.held.lanes.get(lane_id)
+        if lane is None:
+            return []
         free = room(await self.gates(lane))
-        count = len(proposed) if free is None else min(free, len(proposed))
-        agreed: list[Turn] = []
-        for turn in await self._turns(lane, count):
-            if turn.waiter.execution not in proposed:
-                break
-            agreed.append(turn)
-        await self._admit(lane, agreed)
+        given = await self._turns(lane, count if free is None else min(free, count))
+        await self._admit(lane, given)
         await self._settle(self.held.lanes[lane_id])
-        return [turn.waiter.execution for turn in agreed]
+        return [turn.waiter.execution for turn in given]
+
+    async def take_slots_back(self, lane_id: LaneId) -> None:
+        """Whoever has a slot and no worker waits again, where it stood."""
+        gone = await self.tx.all(_Gone, _BACK, lane=lane_id)
+        lane = self.held.lanes[lane_id]
+        items: list[Item] = []
+        for one in sorted(gone, key=lambda each: each.sequence):
+            items.append(Left(one.execution, one.sequence, one.band, held=True))
+            items.append(Joined(one.execution, one.sequence, one.band, GateName.PAUSE))
+        self.change(promoted(lane, -len(gone)), *items)
+        self.count(lane, active=-len(gone))
+        if lane.terms is not None and lane.terms.rate is not None:
+            await self._rates.ended(dict.fromkeys(one.execution for one in gone))
 
     async def gates(self, lane: Lane) -> list[Gate]:
         pools = self._pools_of(lane)
         if lane.terms is not None and lane.terms.rate is not None:
             await self._rates.load(pools[WHOLE].id, lane.terms.rate)
         return gates(lane, pools, self._rates.known, self.now)
+
+    async def adopt_starts(self, ids: Collection[LaneId]) -> None:
+        """These lanes, of one policy, are bound by its rate from now on."""
+        pools = {self._pools_of(self.held.lanes[one])[WHOLE].id for one in ids}
+        for pool in sorted(pools):
+            await self._rates.adopt(pool, ids)
 
     def is_deferred(self, lane: Lane) -> bool:
         """Whether a queue outside the database proposes who is next in it."""
@@ -200,10 +238,14 @@ class Lanes:
         self.held.lanes[lane.id] = lane
         self._changed.add(lane.id)
 
-    def count(self, lane: Lane, *, active: int = 0, accepted: int = 0) -> None:
-        """Count in every pool of the lane."""
+    def count(
+        self, lane: Lane, *, active: int = 0, accepted: int = 0, admitted: bool = False
+    ) -> None:
+        """Count in every pool of the lane. `admitted` tells that the slots were given, not moved."""
         for pool_id in lane.pools or ():
             pool = self.held.pools[pool_id]
+            if active:
+                self.ledger.note_pool(pool, lane, active, admitted=admitted)
             self.held.pools[pool_id] = msgspec.structs.replace(
                 pool,
                 active_count=pool.active_count + active,
@@ -212,27 +254,39 @@ class Lanes:
             self._changed_pools.add(pool_id)
 
     async def save(self) -> None:
-        noted = set(self.ledger.lanes())
-        await self.ledger.write(self.tx, self.held.lanes, self.now)
-        for lane_id in noted:
-            lane = self.held.lanes[lane_id]
-            self.change(msgspec.structs.replace(lane, next_decision=lane.next_decision + 1))
+        await self._log()
         if self._changed:
             lanes = [_saved(self.held.lanes[lane_id]) for lane_id in sorted(self._changed)]
             await self.tx.execute(_SAVE, lanes=lanes, now=self.now)
         if self._changed_pools:
             pools = [self.held.pools[pool_id] for pool_id in sorted(self._changed_pools)]
-            rows = [(pool.id, pool.active_count, pool.total_accepted) for pool in pools]
+            rows = [
+                (pool.id, pool.active_count, pool.total_accepted, pool.next_decision)
+                for pool in pools
+            ]
             await self.tx.execute(_SAVE_POOLS, pools=rows, now=self.now)
         self._changed.clear()
         self._changed_pools.clear()
 
-    async def _refusal(self, lane: Lane, more: int) -> Limited | None:
+    async def _log(self) -> None:
+        lanes, pools = self.ledger.lanes(), self.ledger.pools()
+        await self.ledger.write(self.tx, self.held.lanes, self.held.pools, self.now)
+        for lane_id in lanes:
+            lane = self.held.lanes[lane_id]
+            self.change(msgspec.structs.replace(lane, next_decision=lane.next_decision + 1))
+        for pool_id in pools:
+            pool = self.held.pools[pool_id]
+            following = pool.next_decision + 1
+            self.held.pools[pool_id] = msgspec.structs.replace(pool, next_decision=following)
+
+    async def _refusal(
+        self, lane: Lane, more: int, claims: Mapping[PoolId, int] = NO_CLAIMS
+    ) -> Limited | None:
         if lane.max_concurrent is None and lane.terms is None and not lane.paused:
             return None
         found = await self.gates(lane)
         longest = lane.longest or self._terms.max_queue_length
-        return refusal(lane, self._pools_of(lane), found, more, longest)
+        return refusal(lane, self._pools_of(lane), found, more, longest, claims)
 
     async def _taken(
         self, lane: Lane, some: list[Execution]
@@ -302,9 +356,10 @@ class Lanes:
         await self._admit(lane, await self._turns(lane, count))
 
     def _sharing(self) -> list[PolicyId]:
-        """The policies under which lanes that are held share something."""
+        """The policies under which lanes that are held share something, or did: a lane that left frees its share."""
         lanes = self.held.lanes.values()
-        return sorted({lane.terms.policy for lane in lanes if lane.pools and lane.terms})
+        sharing = {lane.terms.policy for lane in lanes if lane.pools and lane.terms}
+        return sorted(sharing | {self.held.pools[one].policy for one in self._changed_pools})
 
     async def _promote_sharing(self, policy: PolicyId) -> None:
         """Among the heads of all lanes under the policy: by band, then age, whoever finds every gate open."""
@@ -366,7 +421,7 @@ class Lanes:
             for t in given
         ]
         self.change(promoted(lane, len(given)), *items)
-        self.count(lane, active=len(given))
+        self.count(lane, active=len(given), admitted=True)
         if lane.terms is not None and lane.terms.rate is not None:
             await self._rates.admit(self._pools_of(lane)[WHOLE].id, ids)
         self.promoted.update(ids)

@@ -8,6 +8,7 @@ from attune.kernel.ids import ExecutionId, LaneId
 from attune.pipeline.queues.decisions import SYSTEM, Admitted, Decision, Item, Joined
 from attune.pipeline.queues.replay.faults import Fault
 from attune.pipeline.queues.replay.lane import LaneReplay
+from attune.pipeline.queues.replay.pool import PoolReplay
 from attune.pipeline.queues.replay.system import system_fault
 
 
@@ -51,6 +52,7 @@ class Replay:
 
     def __init__(self) -> None:
         self._lanes: dict[LaneId, LaneReplay] = {}
+        self._pools: dict[LaneId, PoolReplay] = {}
         self._next: dict[LaneId, int] = {}
         self._partial = 0
         self._decisions = 0
@@ -103,6 +105,8 @@ class Replay:
     def _broken(self, row: Decision) -> Fault | None:
         if row.lane == SYSTEM:
             return system_fault(row)
+        if row.lane < SYSTEM:
+            return self._pools.setdefault(row.lane, PoolReplay(row)).check(row)
         if row.lane not in self._lanes:
             self._begin(row)
         return self._lanes[row.lane].check(row)

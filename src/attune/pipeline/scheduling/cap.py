@@ -50,7 +50,10 @@ async def lock_cap(tx: Tx) -> Cap | None:
     return None if limit is None else Cap(limit, await tx.one(int, _HANDED))
 
 
-async def log_hand_offs(tx: Tx, cap: Cap, assigned: Sequence[Assignment], now: datetime) -> None:
+async def log_hand_offs(
+    tx: Tx, cap: Cap, assigned: Sequence[Assignment], now: datetime, *, aged: bool
+) -> None:
+    """`aged` tells that waiting counts for more than bands."""
     if not assigned:
         return
     items = [
@@ -62,6 +65,7 @@ async def log_hand_offs(tx: Tx, cap: Cap, assigned: Sequence[Assignment], now: d
         active_before=cap.active,
         active_after=cap.active + len(items),
         max_concurrent=cap.limit,
+        reason="ageing" if aged else None,
         items=items,
     )
     await tx.insert(schema.decision, [row])

@@ -49,6 +49,10 @@ class ReadyLine:
         self._after: tuple[int, datetime, int] = (-1, _LONG_AGO, 0)
         self._after_in = dict.fromkeys(Priority, (_LONG_AGO, 0))
 
+    @property
+    def is_aged(self) -> bool:
+        return self._ageing is not None
+
     async def next(self, tx: Tx, count: int) -> list[Entry]:
         if self._ageing is not None:
             return await self._next_aged(tx, count)

@@ -90,7 +90,7 @@ class Scheduler:
         placement = await self._placed(tx, line, available, cap, now)
         await self._hand(tx, placement.assigned, outbox, now)
         if cap is not None:
-            await log_hand_offs(tx, cap, placement.assigned, now)
+            await log_hand_offs(tx, cap, placement.assigned, now, aged=line.is_aged)
         handed = tuple(one.entry.execution for one in placement.assigned)
         return Pass(handed, tuple(placement.unplaceable))
 

@@ -115,6 +115,7 @@ pool = table(
     sa.Column("key", sa.Text, nullable=False),
     sa.Column("active_count", sa.Integer, nullable=False),
     sa.Column("total_accepted", sa.BigInteger, nullable=False),
+    sa.Column("next_decision", sa.BigInteger, nullable=False, server_default="1"),
     sa.UniqueConstraint("policy", "key"),
     postgresql_with={"fillfactor": 50},
 )
@@ -129,7 +130,8 @@ admission = sa.Table(
 )
 sa.Index(None, admission.c.pool, admission.c.at)
 
-# What a transaction decided in one lane, in its order; lane 0 is the whole system. Numbers have no gaps.
+# What a transaction decided in one lane, in its order; lane 0 is the whole system, and a number below it a pool.
+# Numbers have no gaps.
 decision = sa.Table(
     "decision",
     metadata,

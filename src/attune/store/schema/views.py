@@ -33,4 +33,4 @@ SELECT a.id AS action_id,
 VIEWS: Final = (QUEUE_STATS,)
 
 for _view in VIEWS:
-    sa.event.listen(metadata, "after_create", sa.DDL(_view))
+    sa.event.listen(metadata, "after_create", sa.DDL(_view))  # type: ignore[no-untyped-call]

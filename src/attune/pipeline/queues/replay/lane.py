@@ -7,6 +7,7 @@ from attune.pipeline.policies.model import GateName
 from attune.pipeline.queues.decisions import (
     Admitted,
     Came,
+    Counted,
     Decision,
     Handed,
     Item,
@@ -69,9 +70,8 @@ class LaneReplay:
                 return None
             case Refused():  # whoever had joined leaves by an item of its own
                 return None
-            case Handed():
-                text = f"execution {item.execution} is handed to a worker in the log of a lane"
-                return Fault(text, item.execution)
+            case Handed() | Counted():
+                return _foreign(item)
 
     def _enter(self, item: Joined | Came) -> Fault | None:
         if fault := self._place_fault(item):
@@ -190,6 +190,13 @@ class LaneReplay:
 
 _HOLDS_NONE = "frees a slot but holds none: it waits"
 _KEEPS_ITS_SLOT = "leaves as one that waits, but holds a slot, which stays taken"
+
+
+def _foreign(item: Handed | Counted) -> Fault:
+    if isinstance(item, Counted):
+        return Fault("slots of a pool are counted in the log of a lane")
+    text = f"execution {item.execution} is handed to a worker in the log of a lane"
+    return Fault(text, item.execution)
 
 
 def _enters_with_slot(item: Joined | Came) -> bool:

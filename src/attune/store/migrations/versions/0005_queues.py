@@ -99,7 +99,7 @@ def _rebuild(table: str, create: object) -> None:
     names = ", ".join(columns)
     op.rename_table(table, f"{table}_before")
     create()  # type: ignore[operator]
-    op.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM {table}_before")  # noqa: S608
+    op.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM {table}_before")
     op.drop_table(f"{table}_before")
 
 
@@ -183,6 +183,7 @@ def _create_pool() -> None:
         sa.Column("key", sa.Text, nullable=False),
         sa.Column("active_count", sa.Integer, nullable=False),
         sa.Column("total_accepted", sa.BigInteger, nullable=False),
+        sa.Column("next_decision", sa.BigInteger, nullable=False, server_default="1"),
         sa.Column("created", Moment, nullable=False),
         sa.Column("updated", Moment, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_pool"),

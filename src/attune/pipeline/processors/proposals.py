@@ -1,0 +1,136 @@
+"""Redis says who is next, and the database has the last word.
+
+With `executor.queue.backend: redis`, executions join their lanes waiting. An executor that hears of one tells Redis,
+asks it for those whose turn it is, and admits as many in a transaction that checks order and every gate again. Where
+the two disagree the database is right, and the lane in Redis is built anew from it. While Redis is away the database
+admits by itself.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from attune.kernel.clock import Clock
+from attune.kernel.duty import DutyConfig
+from attune.kernel.errors import QueueUnavailable
+from attune.kernel.ids import ExecutionId, LaneId
+from attune.pipeline.flow import QUEUES, Flow
+from attune.pipeline.processors.woken import WokenDuty
+from attune.pipeline.queues.item_rows import ITEM, ItemRow
+from attune.pipeline.queues.model import State
+from attune.pipeline.queues.port import ExecutionQueue
+from attune.pipeline.queues.rebuild import RedisMirror
+from attune.store.database import Tx
+
+_ITEMS: Final = f"{ITEM} WHERE e.execution = ANY(:ids::bigint[]) ORDER BY e.lane, e.sequence"
+_WAITING: Final = """
+    SELECT id, CASE WHEN paused THEN 0 ELSE max_concurrent END AS most, queue_length FROM lane
+     WHERE queue_length > 0 AND pools IS NULL
+       AND (:every OR action_ref = ANY(ARRAY(
+            SELECT x.action_ref FROM execution x WHERE x.id = ANY(:ids::bigint[]))))
+     ORDER BY id
+"""
+_HANDED: Final = "SELECT count(*) FROM entry WHERE state = 'handed'"
+_AT_ONCE: Final = 500
+
+_log = structlog.get_logger()
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    """A lane in which somebody waits; `most` is how many it lets run."""
+
+    id: LaneId
+    most: int | None
+    queue_length: int
+
+
+class ProposalsConfig(DutyConfig, frozen=True, kw_only=True):
+    """`interval` is how long Redis may differ from the database after something was lost."""
+
+    interval: float = 10.0
+
+
+class Proposals(WokenDuty[ProposalsConfig]):
+    name = "queue proposals"
+    topics = (QUEUES,)
+
+    def __init__(
+        self,
+        flow: Flow,
+        queue: ExecutionQueue,
+        mirror: RedisMirror,
+        clock: Clock,
+        config: ProposalsConfig | None = None,
+    ) -> None:
+        super().__init__(flow, clock, config or ProposalsConfig())
+        self._queue = queue
+        self._mirror = mirror
+
+    async def run_once(self) -> None:
+        """Mend what differs, then ask in every lane in which somebody waits."""
+        try:
+            if await self._mirror.ensure():
+                await self._mirror.repair()
+                await self._propose(await self._waiting(()))
+        except QueueUnavailable as error:
+            await self._without(error)
+
+    async def tell(self, ids: Sequence[ExecutionId]) -> None:
+        """These have come, changed or ended: Redis is told, and asked in the lanes of their actions."""
+        try:
+            if await self._mirror.ensure():
+                await self._follow(ids)
+                await self._propose(await self._waiting(ids))
+        except QueueUnavailable as error:
+            await self._without(error)
+        await self._flow.schedule()
+
+    async def _follow(self, ids: Sequence[ExecutionId]) -> None:
+        rows = await self._flow.database.read(_items, ids)
+        gone = set(ids) - {row.execution for row in rows}
+        for one in gone - await self._queue.release_many(gone):
+            await self._queue.remove(one)
+        queued = [row.item() for row in rows if row.state is State.QUEUED]
+        if queued and await self._queue.enqueue_many(queued) < len(queued):
+            for item in queued:
+                await self._queue.update_priority(item.execution, item.priority)
+
+    async def _propose(self, lanes: Sequence[_Waiting]) -> None:
+        for lane in lanes:
+            count = min(lane.queue_length, _AT_ONCE)
+            while proposed := await self._queue.try_schedule_many(lane.id, lane.most, count):
+                ids = [item.execution for item in proposed]
+                admitted = await self._flow.admit(lane.id, ids)
+                if set(admitted) != set(ids):
+                    await self._mirror.rebuild([lane.id])
+                    break
+        await self._follow_hand_offs()
+
+    async def _follow_hand_offs(self) -> None:
+        """Workers were given what stands first: in Redis the same number moves on."""
+        handed = await self._flow.database.read(_handed)
+        known = (await self._queue.get_queue_status()).active_count
+        if handed > known:
+            await self._queue.try_schedule_many(None, None, handed - known)
+
+    async def _waiting(self, ids: Collection[ExecutionId]) -> list[_Waiting]:
+        return await self._flow.database.read(_waiting, sorted(ids))
+
+    async def _without(self, error: QueueUnavailable) -> None:
+        _log.warning("Redis is away; the database admits by itself.", error=str(error))
+        await self._flow.promote(by_itself=True)
+
+
+async def _items(tx: Tx, ids: Sequence[ExecutionId]) -> list[ItemRow]:
+    return await tx.all(ItemRow, _ITEMS, ids=ids)
+
+
+async def _waiting(tx: Tx, ids: Sequence[ExecutionId]) -> list[_Waiting]:
+    """Lanes of the actions of these; all for none."""
+    return await tx.all(_Waiting, _WAITING, ids=ids, every=not ids)
+
+
+async def _handed(tx: Tx) -> int:
+    return await tx.one(int, _HANDED)

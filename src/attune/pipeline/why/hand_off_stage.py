@@ -1,0 +1,140 @@
+"""Between a slot and a worker: the cap of the whole system, and the workers that can run it.
+
+Whether a worker can is asked of the function that places executions.
+"""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from attune.catalog.definitions import Definitions
+from attune.kernel.ids import LaneId
+from attune.pipeline.policies.model import Gate, GateName
+from attune.pipeline.queues.ahead import ready_ahead
+from attune.pipeline.queues.holders import elapsed, held_by_workers, shown
+from attune.pipeline.queues.model import Entry, Waiter
+from attune.pipeline.scheduling.cap import Cap
+from attune.pipeline.scheduling.decide import can_run
+from attune.pipeline.scheduling.model import Demand
+from attune.pipeline.why.decide import (
+    cap_obstacle,
+    described,
+    full_obstacle,
+    nobody_obstacle,
+    turn_obstacle,
+)
+from attune.pipeline.why.model import Limit, Obstacle, Outlook, Stage
+from attune.pipeline.workers.model import Worker
+from attune.pipeline.workers.steps import loads
+from attune.store.database import Tx
+
+_CAP: Final = """
+    SELECT CAST(s.value AS bigint) AS "limit",
+           (SELECT count(*) FROM entry WHERE state = 'handed') AS active
+      FROM setting s WHERE s.name = 'max_concurrent_executions'
+"""
+# The names in this statement are those of our own struct.
+_AVAILABLE: Final = f"""
+    SELECT {", ".join(Worker.__struct_fields__)} FROM worker
+     WHERE status = 'active' AND NOT cordoned AND last_heartbeat > :since ORDER BY id
+"""  # noqa: S608
+
+
+class _Way(msgspec.Struct, frozen=True):
+    """One of the two ways in which a hand-off can be held up: it may be open."""
+
+    obstacle: Obstacle
+    limit: Limit | None
+
+
+async def demand_of(tx: Tx, definitions: Definitions, entry: Entry) -> Demand:
+    runtime_ref = (await definitions.get(tx, [entry.definition]))[entry.definition].runtime_ref
+    runtime = runtime_ref.rpartition(".")[2] if runtime_ref else None
+    return Demand(runtime, entry.worker_selector or {})
+
+
+async def hand_off_obstacles(
+    tx: Tx, demand: Demand, since: datetime, now: datetime
+) -> tuple[Obstacle, ...]:
+    """What would hold it up if it had a slot now. `since` is the last beat of a worker that counts as there."""
+    return _closed(await _ways(tx, demand, since, 0, now))
+
+
+async def hand_off_stage(
+    tx: Tx,
+    lane: LaneId,
+    one: Waiter,
+    demand: Demand,
+    ageing: float | None,
+    since: datetime,
+    now: datetime,
+) -> Stage:
+    """For one that has a slot. All lanes stand in one line here, its position is that in its own."""
+    found = await ready_ahead(tx, lane, one, ageing)
+    ahead = None if found is None else found.everywhere
+    ways = await _ways(tx, demand, since, ahead, now)
+    obstacles = _closed(ways)
+    if ahead != 0 or not obstacles:
+        turn = turn_obstacle(
+            ahead, "with a slot must get a worker", "an executor gives it a worker"
+        )
+        obstacles = (*obstacles, turn)
+    limits = tuple(way.limit for way in ways if way.limit is not None)
+    unmanned = any(way.limit is None for way in ways)
+    return Stage(
+        obstacles=obstacles,
+        ahead=ahead,
+        position=None if found is None else found.here + 1,
+        outlook=Outlook(limits=limits, opens_in=None if unmanned else 0.0),
+    )
+
+
+def _closed(ways: list[_Way]) -> tuple[Obstacle, ...]:
+    return tuple(way.obstacle for way in ways if way.obstacle.gate.is_closed)
+
+
+async def _ways(
+    tx: Tx, demand: Demand, since: datetime, ahead: int | None, now: datetime
+) -> list[_Way]:
+    cap = await tx.first(Cap, _CAP)
+    found = [] if cap is None else [await _cap_way(tx, cap, ahead, now)]
+    return [*found, await _worker_way(tx, demand, since, ahead, now)]
+
+
+async def _cap_way(tx: Tx, cap: Cap, ahead: int | None, now: datetime) -> _Way:
+    holders = await held_by_workers(tx, None)
+    gate = Gate(
+        name=GateName.SYSTEM_CAP,
+        free=cap.limit - cap.active,
+        text=f"{cap.active} of at most {cap.limit} executions of the whole system are with workers",
+        limit=cap.limit,
+        holders=shown(holders),
+    )
+    return _Way(cap_obstacle(gate), Limit(cap.limit, ahead, elapsed(holders, now)))
+
+
+async def _worker_way(
+    tx: Tx, demand: Demand, since: datetime, ahead: int | None, now: datetime
+) -> _Way:
+    present = await tx.all(Worker, _AVAILABLE, since=since)
+    able = [worker for worker in present if can_run(worker, demand)]
+    if not able:
+        text = f"{described(demand)} is not there ({len(present)} active)"
+        return _Way(nobody_obstacle(Gate(name=GateName.WORKER, free=0, text=text), demand), None)
+    load = await loads(tx, [worker.id for worker in able])
+    holders = await held_by_workers(tx, [worker.id for worker in able])
+    capacity = sum(worker.capacity for worker in able)
+    free = sum(max(worker.capacity - load.get(worker.id, 0), 0) for worker in able)
+    gate = Gate(
+        name=GateName.WORKER,
+        free=free,
+        text=f"{_count(able)} can run it, with {sum(load.values())} of at most {capacity}",
+        limit=capacity,
+        holders=shown(holders),
+    )
+    return _Way(full_obstacle(gate, demand), Limit(capacity, ahead, elapsed(holders, now)))
+
+
+def _count(able: list[Worker]) -> str:
+    return "1 worker" if len(able) == 1 else f"{len(able)} workers"
