@@ -1,9 +1,9 @@
 """What an admission costs when many wait in one lane: an end, the next one's slot, its hand-off, in one commit.
 
-Each length has a database of its own. Every admission is followed by one that joins, so the backlog stays as long as it
-is; what the process holds in memory is told before and after.
+Each length has a database of its own. The memory of the process that admits is told before its backlog grows and after.
 """
 
+import resource
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -18,7 +18,7 @@ from harness.control_plane import ControlPlane
 from harness.postgresql import PostgreSQL
 
 LENGTHS: Final = (1_000, 10_000, 100_000, 1_000_000)
-_PAGE: Final = 4096
+_ADMISSIONS: Final = 100
 
 
 @asynccontextmanager
@@ -35,9 +35,7 @@ async def cases(quick: bool) -> AsyncIterator[list[Case]]:
                     variables["ATTUNE__DATABASE__URL"] = server.create_database()
                 backlog = await _backlog(stack, variables)
                 found.append(await _case(profile, backlog, length, lengths[0]))
-        before = resident()
         yield found
-        print(f"resident memory: {before:.1f} MB before, {resident():.1f} MB after")
 
 
 async def _backlog(stack: AsyncExitStack, variables: dict[str, str]) -> Backlog:
@@ -49,24 +47,19 @@ async def _backlog(stack: AsyncExitStack, variables: dict[str, str]) -> Backlog:
 
 
 async def _case(profile: str, backlog: Backlog, length: int, shortest: int) -> Case:
-    """It tells how much this process grew while the backlog did."""
-    for _ in range(_ADMISSIONS):
-        await backlog.grow(1)
-        await backlog.admit()
+    """It tells how much this process grew while the backlog did, from one round of admissions to the next."""
+    await _admissions(backlog)
     before = resident()
     await backlog.grow(length)
     await backlog.settle()
     await _admissions(backlog)
-    print(f"{profile}, {length:,} queued: {resident() - before:+.1f} MB of memory")
-    baseline = f"{profile}, {shortest:,} queued"
-    name = f"{profile}, {length:,} queued"
-    return Case(name, lambda: _admissions(backlog), None if name == baseline else baseline)
-
-
-_ADMISSIONS: Final = 100
+    name, baseline = f"{profile}, {length:,} queued", f"{profile}, {shortest:,} queued"
+    print(f"  {name}: memory {before:.1f} MB before it grew, {resident():.1f} MB after")
+    return Case(name, lambda: _admissions(backlog), None if length == shortest else baseline)
 
 
 async def _admissions(backlog: Backlog) -> int:
+    """As many join first, so that the backlog stays as long as it is."""
     await backlog.grow(_ADMISSIONS)
     for _ in range(_ADMISSIONS):
         await backlog.admit()
@@ -76,4 +69,4 @@ async def _admissions(backlog: Backlog) -> int:
 def resident() -> float:
     """Megabytes that this process has in memory now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * _PAGE / 2**20
+    return pages * resource.getpagesize() / 2**20

@@ -35,7 +35,7 @@ EACH: Final = 100
 LANES: Final = len(LIMITS) * HOSTS
 TOTAL: Final = LANES * EACH
 AT_ONCE: Final = 250
-EXECUTOR_KILLS: Final = 12
+EXECUTOR_KILLS: Final = 9
 SLOTS_OF_A_WORKER: Final = 10
 
 pytestmark = pytest.mark.timeout(300)

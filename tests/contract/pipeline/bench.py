@@ -1,7 +1,7 @@
 """The control plane under a clock and with a worker that the test moves: what starts and ends does so by its word."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 import msgspec
@@ -10,10 +10,10 @@ from attune.catalog.runtime_settings import change_settings
 from attune.catalog.steps.actions import NewAction, create_action
 from attune.catalog.steps.packs import NewPack, create_pack
 from attune.kernel.clock import SystemClock
-from attune.kernel.ids import ExecutionId, IdentityId, WorkerId
+from attune.kernel.ids import ExecutionId, IdentityId, LaneId
 from attune.kernel.settings import Settings
 from attune.kernel.statuses import ExecutionStatus
-from attune.pipeline.completion.model import Ended, Started
+from attune.pipeline.completion.model import Completed, Ended, Started
 from attune.pipeline.completion.steps import complete, report_running
 from attune.pipeline.executions.model import Execution, Priority, Request
 from attune.pipeline.executions.requests import Order
@@ -45,8 +45,7 @@ class SteppedClock(SystemClock):
 
 class _Place(msgspec.Struct, frozen=True):
     attempt: int
-    lane: int
-    worker: int
+    lane: LaneId
 
 
 class Bench(World):
@@ -135,26 +134,32 @@ class Bench(World):
         flow: Flow | None = None,
     ) -> list[ExecutionId]:
         """Their worker ends them after so many seconds, null for no start at all; what it was handed next."""
-        now, executor = self.clock.now(), flow or self.flow
+        began = None if seconds is None else self.clock.now() - timedelta(seconds=seconds)
+        words = [await self.word(one, status, began) for one in ids]
+        return [each for one in words for each in (await self.complete(one, flow)).handed]
 
-        async def end(tx: Tx) -> list[ExecutionId]:
-            handed: list[ExecutionId] = []
-            for one in ids:
-                place = await _place(tx, one)
-                began = None if seconds is None else now - timedelta(seconds=seconds)
-                ended = Ended(
-                    execution=one,
-                    attempt=place.attempt,
-                    lane=place.lane,  # type: ignore[arg-type]
-                    status=status,
-                    result=b"{}",
-                    started_at=began,
-                )
-                worker = WorkerId(place.worker)
-                outbox = Outbox(tx, executor.mail)
-                done = await complete(tx, executor.scheduler, outbox, worker, [ended], now)
-                handed += done.handed
-            return handed
+    async def word(
+        self, execution: ExecutionId, status: ExecutionStatus, began: datetime | None
+    ) -> Ended:
+        """What its worker has to say of the end."""
+        place = await self.database.read(_place, execution)
+        return Ended(
+            execution=execution,
+            attempt=place.attempt,
+            lane=place.lane,
+            status=status,
+            result=b"{}",
+            started_at=began,
+        )
+
+    async def complete(self, word: Ended, flow: Flow | None = None) -> Completed:
+        """The word reaches an executor, also one that was told before."""
+        executor = flow or self.flow
+        worker = await self.value(int, "SELECT min(id) FROM worker")
+
+        async def end(tx: Tx) -> Completed:
+            outbox, now = Outbox(tx, executor.mail), self.clock.now()
+            return await complete(tx, executor.scheduler, outbox, worker, [word], now)
 
         return await self.database.run(end)
 
@@ -196,5 +201,5 @@ class Bench(World):
 
 
 async def _place(tx: Tx, execution: ExecutionId) -> _Place:
-    sql = "SELECT attempt, lane, coalesce(worker, 0) AS worker FROM entry WHERE execution = :id"
+    sql = "SELECT attempt, lane FROM entry WHERE execution = :id"
     return await tx.one(_Place, sql, id=execution)

@@ -61,6 +61,6 @@ async def world(closed_world: World) -> AsyncIterator[World]:
 async def redis_world(
     redis_server: Redis, redis_url: str, embedded: Settings
 ) -> AsyncIterator[RedisWorld]:
-    async with RedisWorld(embedded, redis_url, timeout=0.5) as world:
+    async with RedisWorld(embedded, redis_url) as world:
         yield world
         redis_server.ensure_running()

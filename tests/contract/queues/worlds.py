@@ -141,7 +141,7 @@ class World:
 class RedisWorld(World):
     """The Redis queue, whole from the start; its database holds what a rebuild would find."""
 
-    def __init__(self, settings: Settings, url: str, timeout: float = 1.0) -> None:
+    def __init__(self, settings: Settings, url: str, timeout: float = 2.0) -> None:
         super().__init__(settings)
         self.url = url
         self.timeout = timeout

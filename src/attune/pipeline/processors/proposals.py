@@ -16,12 +16,13 @@ from attune.kernel.clock import Clock
 from attune.kernel.duty import DutyConfig
 from attune.kernel.errors import QueueUnavailable
 from attune.kernel.ids import ExecutionId, LaneId
-from attune.pipeline.flow import QUEUES, Flow
+from attune.pipeline.flow import Flow
 from attune.pipeline.processors.woken import WokenDuty
 from attune.pipeline.queues.item_rows import ITEM, ItemRow
 from attune.pipeline.queues.model import State
 from attune.pipeline.queues.port import ExecutionQueue
 from attune.pipeline.queues.rebuild import RedisMirror
+from attune.pipeline.running import QUEUES
 from attune.store.database import Tx
 
 _ITEMS: Final = f"{ITEM} WHERE e.execution = ANY(:ids::bigint[]) ORDER BY e.lane, e.sequence"

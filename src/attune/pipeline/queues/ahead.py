@@ -22,16 +22,18 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK: Final = timedelta(microseconds=1)
 _ALL: Final = 2**62
 _AHEAD: Final = """
-    SELECT count(*) FROM (SELECT enqueued_at, sequence FROM entry
+    SELECT count(*) FROM (SELECT enqueued_at FROM entry
                            WHERE state = 'queued' AND lane = :lane AND band = :band
+                             AND sequence < :sequence
                            ORDER BY sequence LIMIT :most) x
-     WHERE x.enqueued_at < :before AND x.sequence < :sequence
+     WHERE x.enqueued_at < :moment
 """
 _BEHIND: Final = """
-    SELECT count(*) FROM (SELECT enqueued_at, sequence FROM entry
+    SELECT count(*) FROM (SELECT enqueued_at FROM entry
                            WHERE state = 'queued' AND lane = :lane AND band = :band
+                             AND sequence >= :sequence
                            ORDER BY sequence DESC LIMIT :most) x
-     WHERE NOT (x.enqueued_at < :before AND x.sequence < :sequence)
+     WHERE x.enqueued_at >= :moment
 """
 _AMONG: Final = """
     SELECT count(*) AS looked_at,
@@ -79,13 +81,13 @@ def passes(one: Waiter, ageing: float | None) -> dict[Priority, datetime]:
 
 async def queued_ahead(tx: Tx, lane: Lane, one: Waiter, most: int = MOST) -> int | None:
     """Those who wait in its lane for a slot and are given one first; null where that is not counted."""
-    bars = {band: (before, _ALL) for band, before in passes(one, lane.ageing).items()}
-    bars[one.band] = (_ALWAYS, one.sequence)
-    ahead = await _summed(tx, _AHEAD, lane.id, bars, most)
+    first = passes(one, lane.ageing)
+    bars = {band: (moment, _ALL) for band, moment in first.items()}
+    ahead = await _summed(tx, _AHEAD, lane, {**bars, one.band: (_ALWAYS, one.sequence)}, most)
     if ahead is not None:
         return ahead
-    bars = {band: bars.get(band, (_NEVER, 0)) for band in Priority}
-    behind = await _summed(tx, _BEHIND, lane.id, bars, most)
+    bars = {band: (first.get(band, _NEVER), 0) for band in Priority}
+    behind = await _summed(tx, _BEHIND, lane, {**bars, one.band: (_NEVER, one.sequence)}, most)
     return None if behind is None else lane.queue_length - behind
 
 
@@ -136,12 +138,12 @@ def _ages(one: Waiter, ageing: float | None) -> dict[Priority, tuple[datetime, i
 
 
 async def _summed(
-    tx: Tx, sql: str, lane: LaneId, bars: dict[Priority, tuple[datetime, int]], most: int
+    tx: Tx, sql: str, lane: Lane, bars: dict[Priority, tuple[datetime, int]], most: int
 ) -> int | None:
     total = 0
-    for band, (before, sequence) in bars.items():
+    for band, (moment, sequence) in bars.items():
         found = await tx.one(
-            int, sql, lane=lane, band=band, before=before, sequence=sequence, most=most
+            int, sql, lane=lane.id, band=band, moment=moment, sequence=sequence, most=most
         )
         if found == most:
             return None

@@ -41,7 +41,7 @@ class RedisLink:
     fails at once for a second, so that a server that hangs costs its callers one wait and not one each.
     """
 
-    def __init__(self, url: str, clock: Clock, timeout: float = 1.0) -> None:
+    def __init__(self, url: str, clock: Clock, timeout: float = 2.0) -> None:
         self._server = masked(url)
         self._clock = clock
         self._resting_until = float("-inf")
