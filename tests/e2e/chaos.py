@@ -3,7 +3,6 @@
 import asyncio
 import random
 import signal
-from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Self
@@ -68,11 +67,11 @@ class Books(msgspec.Struct, frozen=True):
 
 
 class MortalInstallation(Installation):
-    """Its processes can be killed; `lives` has every one that ever was, by its name."""
+    """Its executors and workers can be killed; `reborn` are those that came after one that was."""
 
     def __init__(self, folder: Path, **variables: str) -> None:
         super().__init__(folder, **variables)
-        self.lives: dict[str, list[AttuneProcess]] = defaultdict(list)
+        self.reborn: dict[str, AttuneProcess] = {}
 
     def kill_and_restart(self, name: str) -> None:
         """kill -9, and another one of the same name at once."""
@@ -80,14 +79,13 @@ class MortalInstallation(Installation):
         process.signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         if name.startswith("worker"):
-            self.start_worker(name)
+            self.reborn[name] = self.start_worker(name)
         else:
-            self._start(name, "executor")
+            self.reborn[name] = self._start(name, "executor")
 
-    def _start(self, name: str, *arguments: str, **variables: str) -> AttuneProcess:
-        process = super()._start(name, *arguments, **variables)
-        self.lives[name].append(process)
-        return process
+    def wait_for_reborn(self) -> None:
+        for process in self.reborn.values():
+            process.wait_for_event("Ready.")
 
 
 def limited(folder: Path, limits: range) -> Path:

@@ -63,6 +63,7 @@ def books(
                 each.result()
             wait_until(lambda: watch.ended() == TOTAL, timeout=120, interval=0.1)
             found = watch.books()
+        installation.wait_for_reborn()
     yield found
     rabbitmq.delete_vhost(broker)
     postgresql.drop_database(url)
@@ -120,9 +121,13 @@ def test_nothing_is_held_at_the_end(books: Books) -> None:
 
 
 def test_never_more_ran_at_once_than_the_limit_by_the_workers_own_times(books: Books) -> None:
+    most: dict[int, int] = dict.fromkeys(LIMITS, 0)
     for (action_ref, host), runs in lanes_of(books.runs).items():
         limit = int(action_ref.rpartition("_")[2])
         assert most_at_once(runs) <= limit, (action_ref, host)
+        most[limit] = max(most[limit], most_at_once(runs))
+    assert most[1] == 1
+    assert all(most[limit] > 1 for limit in LIMITS[1:]), "the limits were never put to the test"
 
 
 def test_where_one_runs_at_a_time_they_start_in_the_order_in_which_they_came(books: Books) -> None:

@@ -33,7 +33,7 @@ class _Settings(pydantic.BaseModel):
         description="How many may wait in a queue. By default executor.queue.max_queue_length."
     )
     queue_timeout_seconds: float | None = Field(
-        description="How long one may wait for a slot. By default executor.queue.queue_timeout_seconds."
+        description="How long one may wait, for a slot or for a worker. By default executor.queue.queue_timeout_seconds."
     )
     ageing_seconds: float | None = Field(
         description="So many seconds of waiting raise an execution by one band. By default none do."

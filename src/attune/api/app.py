@@ -37,6 +37,7 @@ from attune.api.triggers import trigger_routes
 from attune.api.validation import install_validation_answers
 from attune.api.webhook_switches import webhook_switch_routes
 from attune.api.webhooks import webhook_receiver_routes
+from attune.api.why import why_routes
 from attune.api.workers import worker_routes
 
 
@@ -82,6 +83,7 @@ def _include_happenings(app: FastAPI, parts: ApiParts) -> None:
     app.include_router(execution_stream_routes(parts))
     app.include_router(execution_request_routes(parts, views))
     app.include_router(execution_routes(parts, views))
+    app.include_router(why_routes(parts))
     app.include_router(log_stream_routes(parts))
     app.include_router(event_routes(parts))
     app.include_router(enforcement_routes(parts))

@@ -40,7 +40,12 @@ Since = Annotated[
     Query(description="In each lane from the first decision that is not older on."),
 ]
 OfLane = Annotated[
-    int | None, Query(ge=0, le=_LARGEST, description="Of this lane alone; 0 is the whole system.")
+    int | None,
+    Query(
+        ge=-_LARGEST,
+        le=_LARGEST,
+        description="Of this lane alone; 0 is the whole system, and -7 the pool 7 that lanes share.",
+    ),
 ]
 OfAction = Annotated[
     str | None, Query(min_length=1, max_length=255, description="Of this action's lanes.")
@@ -51,14 +56,14 @@ Size = Annotated[int, Query(ge=1, description="Decisions of a page; above 1000 i
 _ITEMS: Final = (
     'In their order: ["joined", execution, sequence, band, reason], ["admitted", execution, sequence, band,'
     ' passed_over, rule], ["left", execution, sequence, band, held], ["refused", execution, gate, text],'
-    ' ["priority", execution, sequence, before, after], ["paused", by], ["resumed", by],'
+    ' ["priority", execution, sequence, before, after, by], ["paused", by], ["resumed", by],'
     ' ["limit", before, after, why], ["came", execution, sequence, band, held], ["went", execution,'
-    ' sequence, band, held], ["handed", execution, band, lane, worker].'
+    ' sequence, band, held], ["handed", execution, band, lane, worker], ["counted", lane, change, admitted].'
 )
 
 
 class DecisionResponse(pydantic.BaseModel):
-    """What one transaction decided in one lane. `action_ref` and `group` are null for the whole system."""
+    """What one transaction decided in one lane. `action_ref` and `group` are null for the whole system and for pools."""
 
     lane: int
     number: Annotated[int, Field(description="Counts the decisions of a lane without a gap.")]
@@ -127,7 +132,7 @@ def _cursor(text: str | None) -> Cursor | None:
     if text is None:
         return None
     lane, _, number = text.partition(".")
-    if not (_is_number(lane) and _is_number(number)):
+    if not (_is_number(lane.removeprefix("-")) and _is_number(number)):
         raise InvalidInput("after: must be the `next` of a page, such as 3.17", field="after")
     return Cursor(LaneId(int(lane)), int(number))
 

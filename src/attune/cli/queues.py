@@ -126,7 +126,7 @@ def clear(
     group: GroupValues = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Cancel all that wait in a queue; what has a slot goes on."""
+    """Cancel all that wait in a queue; what workers have goes on."""
     values = _values(group)
     if not yes and is_terminal():
         _confirm(session, ref, values)
@@ -151,7 +151,7 @@ def is_terminal() -> bool:
 
 
 def _confirm(session: Session, ref: str, values: dict[str, Any] | None) -> None:
-    filters: EntryFilters = {"page_size": 1, "state": "queued"}
+    filters: EntryFilters = {"page_size": 1}
     if values is not None:
         filters["group"] = values
     with near_names(ref, session.client.actions.iterate):

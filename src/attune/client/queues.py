@@ -67,7 +67,7 @@ class Queues(Namespace[W]):
 
     @Operation
     async def clear(self, ref: str | int, *, group: Group = None) -> ClearedQueue:
-        """What waits ends as cancelled; what has a slot goes on."""
+        """What waits ends as cancelled; what workers have goes on."""
         return await self._session.run(_change(ref, "clear", ClearedQueue, group))
 
     @Operation

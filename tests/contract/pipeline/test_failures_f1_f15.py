@@ -7,6 +7,7 @@ test_long_waits, F16 and F21 in test_queues.
 
 import asyncio
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import msgspec
 
@@ -145,7 +146,7 @@ async def test_f12_a_limit_of_one_runs_one_and_then_the_next(proved: World) -> N
     made = await proved.flow.request(Order((Request(action_ref="core.noop"),) * 10))
     await proved.over()
     rows = [await proved.execution(one.id) for one in made]
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in pairwise(rows):
         assert after.started_at is not None
         assert after.started_at >= before.updated
 

@@ -166,13 +166,10 @@ async def test_f1_while_policies_change_under_load_no_limit_is_broken(proved: Wo
     )
 
     async def change() -> None:
-        for fields in (
-            {"concurrency_parameters": ["message"], "concurrency_limit": 1},
-            {"over": "core", "concurrency_limit": 3},
-            {"concurrency_parameters": []},
-            {"over": "core.echo", "concurrency_limit": 2},
-        ):
-            await proved.change("core.held", **fields)
+        await proved.change("core.held", concurrency_parameters=["message"], concurrency_limit=1)
+        await proved.change("core.held", over="core", concurrency_limit=3)
+        await proved.change("core.held", concurrency_parameters=[])
+        await proved.change("core.held", over="core.echo", concurrency_limit=2)
 
     orders = [flow.request(Order(requests)) for flow in flows for _ in range(3)]
     await asyncio.gather(change(), *orders)

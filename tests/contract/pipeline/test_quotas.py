@@ -7,7 +7,6 @@ import pytest
 from attune.kernel.errors import Limited
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions.model import Request
-from attune.pipeline.executions.requests import Order
 from tests.contract.pipeline.bench import Bench
 from tests.contract.pipeline.world import World, eventually
 
@@ -62,6 +61,19 @@ class TestRunning:
         assert len(await bench.running()) == 3
         reasons = {lane.reason for lane in await bench.lanes() if lane.queue_length}
         assert reasons == {"concurrency"}
+
+    async def test_a_quota_of_each_that_comes_later_counts_what_each_has_already(
+        self, bench: Bench
+    ) -> None:
+        seven = await bench.ask(count=2, executor=7)
+        await bench.policy(quotas=[running(1, per="identity")])
+        more = await bench.ask(executor=7)
+        eight = await bench.ask(executor=8)
+        assert await bench.running() == [*seven, *eight]
+        await bench.end(seven[0])
+        assert await bench.waiting() == more
+        await bench.end(seven[1])
+        assert await bench.running() == [*more, *eight]
 
 
 class TestTotal:
@@ -132,78 +144,3 @@ class TestTotal:
         assert (first.status, second.status) == (S.COMPLETED, S.FAILED)
         assert second.result is not None
         assert "quota executions_total of the policy 'core.one'" in second.result["error"]
-
-
-class TestFullQueue:
-    async def test_it_refuses_and_names_queue_length_and_limit(self, bench: Bench) -> None:
-        await bench.set(max_queue_length=2)
-        await bench.policy(concurrency_limit=1)
-        await bench.ask(count=3)
-        with pytest.raises(
-            Limited, match=r"Queue full \(max length: 2\): 2 wait .* a\.one"
-        ) as full:
-            await bench.ask()
-        found = full.value.fields
-        assert (found["queue"], found["length"], found["limit"]) == ("a.one", 2, 2)
-        assert found["retry_after"]
-
-    async def test_an_order_that_does_not_fit_is_refused_whole_and_one_that_does_is_taken(
-        self, bench: Bench
-    ) -> None:
-        await bench.set(max_queue_length=2)
-        await bench.policy(concurrency_limit=1)
-        with pytest.raises(Limited):
-            await bench.ask(count=4)
-        assert await bench.value(int, "SELECT count(*) FROM execution") == 0
-        ids = await bench.ask(count=3)
-        assert await bench.waiting() == ids[1:]
-
-    async def test_a_repeated_order_leads_to_the_first_also_when_the_queue_is_full(
-        self, bench: Bench
-    ) -> None:
-        await bench.set(max_queue_length=1)
-        await bench.policy(concurrency_limit=0)
-        request = Request(action_ref="a.one", idempotency_key="once")
-        flow = bench.new_flow("api", through=False)
-        answers = await flow._request([Order((request,)), Order((request,))])
-        assert isinstance(answers[0], list)
-        assert answers[1] == answers[0]
-        [again] = await bench.order([request])
-        assert again.id == answers[0][0].id
-        with pytest.raises(Limited):
-            await bench.ask()
-
-    async def test_a_group_that_is_full_refuses_nobody_else(self, bench: Bench) -> None:
-        await bench.set(max_queue_length=1)
-        await bench.policy(concurrency_limit=1, concurrency_parameters=["customer"])
-        await bench.ask(count=2, customer="red")
-        with pytest.raises(Limited, match="red"):
-            await bench.ask(customer="red")
-        await bench.ask(count=2, customer="blue")
-
-    async def test_a_larger_setting_takes_effect_at_once(self, bench: Bench) -> None:
-        await bench.set(max_queue_length=1)
-        await bench.policy(concurrency_limit=0)
-        await bench.ask()
-        with pytest.raises(Limited):
-            await bench.ask()
-        await bench.set(max_queue_length=3)
-        await bench.ask(count=2)
-        assert len(await bench.waiting()) == 3
-
-    async def test_what_a_rule_asks_for_beyond_it_ends_as_failed_with_that_reason(
-        self, still: World
-    ) -> None:
-        await still.execute(
-            "INSERT INTO setting (name, value, updated) VALUES ('max_queue_length', '1', :now)",
-            now=still.clock.now(),
-        )
-        await still.policy("core.none", over="core.echo", concurrency_limit=0)
-        await still.rule(action_params={"message": "hi"})
-        for _ in range(2):
-            await still.emit()
-        failed = "SELECT id FROM execution WHERE status = 'failed'"
-        ended = await still.execution(await still.value(int, failed))
-        assert ended.result is not None
-        assert "Queue full (max length: 1)" in ended.result["error"]
-        assert await still.value(int, "SELECT count(*) FROM entry") == 1

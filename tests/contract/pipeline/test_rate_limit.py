@@ -37,6 +37,12 @@ class Counted(GateKeeper):
         self.passes += 1
 
 
+async def retried_once(bench: Bench) -> None:
+    """The action is tried again after a loss of its worker."""
+    changes = ActionChanges(max_retries=1)
+    await bench.database.run(update_action, "a.one", changes, bench.clock.now())
+
+
 async def keeper(bench: Bench) -> Counted:
     config = GateKeeperConfig(interval=10_000.0)
     found = Counted(bench.flow, bench.clock.manual, config)
@@ -164,8 +170,7 @@ async def test_a_rate_that_comes_while_some_have_a_slot_counts_their_starts(benc
 
 async def test_a_second_attempt_is_a_start_as_well(bench: Bench) -> None:
     """Its worker is lost long after its first start; until the second is known, it counts as if it began now."""
-    changes = ActionChanges(max_retries=1)
-    await bench.database.run(update_action, "a.one", changes, bench.clock.now())
+    await retried_once(bench)
     await bench.policy(rate_limit=rate(1, 10))
     first, second = await bench.ask(count=2)
     await bench.start(first)
@@ -184,6 +189,23 @@ async def test_a_second_attempt_is_a_start_as_well(bench: Bench) -> None:
     bench.step(1)
     await bench.flow.open_gates()
     assert await bench.waiting() == []
+
+
+async def test_one_that_lost_its_worker_and_then_its_slot_does_not_stand_in_its_own_way(
+    bench: Bench,
+) -> None:
+    await retried_once(bench)
+    await bench.policy(rate_limit=rate(1, 10))
+    [only] = await bench.ask()
+    await bench.start(only)
+    bench.step(20)
+    api = bench.new_flow("api", through=False)
+    hand = await bench.value(int, "SELECT id FROM worker")
+    await api.take_back(LostWorker(hand, "hand", cordoned=False), "was lost")
+    await api.pause("a.one", None, "eva")
+    assert await bench.waiting() == [only]
+    await bench.flow.resume("a.one", None, "eva")
+    assert await bench.running() == [only]
 
 
 async def test_with_real_workers_no_window_of_starts_holds_more(proved: World) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from attune.kernel.ids import ExecutionId
 from attune.pipeline.executions.model import Priority, Request
 from attune.pipeline.executions.requests import Order
 from tests.contract.pipeline.bench import Bench
@@ -33,7 +34,7 @@ async def test_a_freed_slot_goes_to_the_head_of_another_lane_if_that_is_the_olde
     bench: Bench,
 ) -> None:
     await bench.policy(over="a", concurrency_limit=1)
-    order: list[int] = []
+    order: list[ExecutionId] = []
     for ref in ("a.one", "a.two", "a.one", "a.two"):
         bench.step(1)
         order += await bench.ask(ref)

@@ -94,6 +94,30 @@ async def test_with_ageing_background_goes_within_its_bound(bench: Bench) -> Non
     assert passed == 5
 
 
+async def test_the_log_of_a_cap_proves_an_order_in_which_waiting_was_worth_bands(
+    bench: Bench,
+) -> None:
+    await bench.set(max_concurrent_executions=0, ageing_seconds=1)
+    [background] = await bench.ask(priority=Priority.BACKGROUND)
+    bench.step(60)
+    [critical] = await bench.ask("a.two", priority=Priority.CRITICAL)
+    await bench.set(max_concurrent_executions=1)
+    await bench.flow.promote()
+    assert await handed(bench) == [background]
+    [normal] = await bench.ask("b.one")
+    await bench.set(max_concurrent_executions=3)
+    await bench.flow.promote()
+    assert await handed(bench) == [background, critical, normal]
+    await bench.end(background, critical, normal)
+    await bench.set(max_concurrent_executions=0)
+    [background] = await bench.ask(priority=Priority.BACKGROUND)
+    bench.step(60)
+    [critical] = await bench.ask("a.two", priority=Priority.CRITICAL)
+    await bench.set(max_concurrent_executions=2)
+    await bench.flow.promote()
+    assert await handed(bench) == [background, critical]
+
+
 async def test_a_background_head_of_a_shared_limit_goes_within_its_bound(bench: Bench) -> None:
     await bench.set(ageing_seconds=10)
     await bench.policy(over="a", concurrency_limit=1)

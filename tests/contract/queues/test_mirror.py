@@ -198,10 +198,12 @@ async def test_what_changes_while_a_lane_is_rebuilt_is_not_lost(redis_world: Red
 
     async def come_and_go() -> None:
         for item in items[30:]:
-            await redis_world.pair.enqueue(item)
-            await redis_world.pair.try_schedule(4, lane)
+            await redis_world.truth.enqueue(item)
+            given = await redis_world.truth.try_schedule_many(lane, 4, 1)
+            await redis_world.mirror.follow(ids([item, *given]))
         for item in items[:3]:
-            await redis_world.pair.release(item.execution)
+            await redis_world.truth.release(item.execution)
+            await redis_world.mirror.follow([item.execution])
 
     changing = asyncio.create_task(come_and_go())
     while not changing.done():
@@ -252,8 +254,9 @@ async def test_whoever_lost_the_rebuild_to_another_process_neither_loads_nor_vou
 ) -> None:
     call = redis_world.link.call
     row = (7, "queued", "1:2:1:1", "{}")
-    assert await call(BEGIN, "first", 1_000)
-    assert not await call(BEGIN, "second", 1_000)
+    assert await call(BEGIN, "late", 1_000, 0) == 2
+    assert await call(BEGIN, "first", 1_000, 1) == 1
+    assert await call(BEGIN, "second", 1_000, 1) == 0
     assert await call(LOAD, "first", 1_000, *row)
     await redis_world.link.command("SET", REBUILDING, "second")
 
@@ -267,7 +270,7 @@ async def test_whoever_lost_the_rebuild_to_another_process_neither_loads_nor_vou
 async def test_a_rebuild_that_nobody_ended_is_taken_over_when_its_lease_is_over(
     redis_world: RedisWorld,
 ) -> None:
-    await redis_world.link.call(BEGIN, "dead", 100)
+    await redis_world.link.call(BEGIN, "dead", 100, 1)
     begun = asyncio.get_running_loop().time()
     while not await redis_world.mirror.ensure():
         await asyncio.sleep(0.01)

@@ -114,7 +114,8 @@ def quota_pool(quota: Quota, group_key: str) -> str:
 
 
 def pool_keys(policy: EffectivePolicy | None, group_key: str) -> tuple[str, ...]:
-    """Every pool in which the lane is counted, in one order."""
+    """Every pool in which the lane is counted, in one order. Where there are several, that of the whole policy is
+    one of them: it is locked first, so that two lanes that share some of theirs never wait for each other."""
     if policy is None:
         return ()
     keys = {quota_pool(quota, group_key) for quota in policy.quotas}
@@ -122,6 +123,8 @@ def pool_keys(policy: EffectivePolicy | None, group_key: str) -> tuple[str, ...]
         keys.add(WHOLE)
     if (key := limit_pool(policy, group_key)) is not None:
         keys.add(key)
+    if len(keys) > 1:
+        keys.add(WHOLE)
     return tuple(sorted(keys))
 
 

@@ -68,6 +68,7 @@ class Proposals(WokenDuty[ProposalsConfig]):
         super().__init__(flow, clock, config or ProposalsConfig())
         self._queue = queue
         self._mirror = mirror
+        self._is_away = False
 
     async def run_once(self) -> None:
         """Mend what differs, then ask in every lane in which somebody waits."""
@@ -75,6 +76,7 @@ class Proposals(WokenDuty[ProposalsConfig]):
             if await self._mirror.ensure():
                 await self._mirror.repair()
                 await self._propose(await self._waiting(()))
+                self._is_back()
         except QueueUnavailable as error:
             await self._without(error)
 
@@ -84,6 +86,7 @@ class Proposals(WokenDuty[ProposalsConfig]):
             if await self._mirror.ensure():
                 await self._follow(ids)
                 await self._propose(await self._waiting(ids))
+                self._is_back()
         except QueueUnavailable as error:
             await self._without(error)
         await self._flow.schedule()
@@ -119,8 +122,15 @@ class Proposals(WokenDuty[ProposalsConfig]):
     async def _waiting(self, ids: Collection[ExecutionId]) -> list[_Waiting]:
         return await self._flow.database.read(_waiting, sorted(ids))
 
+    def _is_back(self) -> None:
+        if self._is_away:
+            _log.info("Redis is back.")
+        self._is_away = False
+
     async def _without(self, error: QueueUnavailable) -> None:
-        _log.warning("Redis is away; the database admits by itself.", error=str(error))
+        if not self._is_away:
+            _log.warning("Redis is away; the database admits by itself.", error=str(error))
+        self._is_away = True
         await self._flow.promote(by_itself=True)
 
 

@@ -154,9 +154,12 @@ class Arranger:
         """Let every lane follow the policy in effect now; the slots that this frees are still to be given."""
         lanes = Lanes(tx, Locked(), self.terms, now)
         refs = await tx.all(str, _ACTIONS)
-        for binding in (await self.book.of_actions(tx, version, refs)).values():
-            if await _is_odd(tx, binding):
-                await self._arrange(lanes, version, binding)
+        bindings = await self.book.of_actions(tx, version, refs)
+        odd = [binding for binding in bindings.values() if await _is_odd(tx, binding)]
+        ids = {each for one in odd for each in await locking.of_action(tx, one.action_ref)}
+        await locking.lock(tx, ids, lanes.held)
+        for binding in odd:
+            await self._arrange(lanes, version, binding)
         return lanes
 
     async def _prepare(

@@ -46,8 +46,8 @@ class Ledger:
     def note_pool(self, pool: Pool, lane: Lane, change: int, *, admitted: bool) -> None:
         """The same for a pool, in which the lane holds so many more slots."""
         notes = self._pools.setdefault(pool.id, _PoolNotes(pool.active_count, None, []))
-        limit = pool_limit(lane, pool.key)
-        notes.limit = notes.limit if limit is None else limit
+        if admitted:  # a lane that is only moved may still follow older words
+            notes.limit = pool_limit(lane, pool.key)
         notes.items.append(Counted(lane.id, change, admitted))
 
     def lanes(self) -> list[LaneId]:

@@ -1,7 +1,7 @@
 """Lanes and pools, locked in one order: lanes that share nothing, then pools, then the lanes that share them.
 
-Within each, by id. Workers, entries and executions come after. Whoever holds a pool may lock further lanes of it,
-because nobody else gets to them without the pool.
+Within each, by id, and the pool of a whole policy before its others. Workers, entries and executions come after.
+Whoever holds a pool may lock further lanes of it, because nobody else gets to them without the pool.
 """
 
 from collections.abc import Collection, Iterable
@@ -42,14 +42,14 @@ _POOLED: Final = f"{_LANE} WHERE l.id = ANY(:ids::bigint[]) ORDER BY l.id FOR UP
 _POOLS_OF: Final = "SELECT pools FROM lane WHERE id = ANY(:ids::bigint[]) AND pools IS NOT NULL"
 _POOLS: Final = """
     SELECT id, policy, key, active_count, total_accepted, next_decision FROM pool
-     WHERE id = ANY(:ids::bigint[]) ORDER BY id FOR UPDATE
+     WHERE id = ANY(:ids::bigint[]) ORDER BY CASE key WHEN '' THEN 0 ELSE 1 END, id FOR UPDATE
 """
 _WITH_WAITING: Final = "SELECT id FROM lane WHERE queue_length > 0 ORDER BY id"
 _LANES_OF: Final = "SELECT DISTINCT lane FROM entry WHERE execution = ANY(:ids::bigint[])"
 _OF_ACTION: Final = "SELECT id FROM lane WHERE action_ref = :ref ORDER BY id"
 _OF_GROUP: Final = "SELECT id FROM lane WHERE action_ref = :ref AND group_key = :group_key"
 _WAITING_UNDER: Final = """
-    SELECT id FROM lane WHERE policy = :policy AND pools IS NOT NULL AND queue_length > 0 ORDER BY id
+    SELECT id, pools FROM lane WHERE policy = :policy AND pools IS NOT NULL AND queue_length > 0
 """
 _OPENING: Final = """
     SELECT id FROM lane
@@ -72,6 +72,11 @@ class Locked:
 
 
 class _Pools(msgspec.Struct, frozen=True):
+    pools: tuple[PoolId, ...]
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    id: LaneId
     pools: tuple[PoolId, ...]
 
 
@@ -132,9 +137,13 @@ async def of_action(tx: Tx, ref: str, group_key: str | None = None) -> list[Lane
     return await tx.all(LaneId, _OF_GROUP, ref=ref, group_key=group_key)
 
 
-async def waiting_under(tx: Tx, policy: PolicyId) -> list[LaneId]:
-    """Lanes that share something under the policy and in which somebody waits."""
-    return await tx.all(LaneId, _WAITING_UNDER, policy=policy)
+async def waiting_under(tx: Tx, policy: PolicyId, pools: Collection[PoolId]) -> list[LaneId]:
+    """Lanes under the policy that share one of these pools and in which somebody waits.
+
+    Another pool of theirs may be locked after these: a lane with several is in the pool of the whole policy as well.
+    """
+    found = await tx.all(_Waiting, _WAITING_UNDER, policy=policy)
+    return sorted(one.id for one in found if not set(pools).isdisjoint(one.pools))
 
 
 async def next_opening(tx: Tx) -> datetime | None:

@@ -34,7 +34,14 @@ _BY_KEY: Final = f"{_LANE} WHERE l.action_ref = :ref AND l.group_key = :group_ke
 _POOL: Final = "SELECT id, policy, key, active_count, total_accepted FROM pool"
 _POOLS_BY_ID: Final = f"{_POOL} WHERE id = ANY(:ids::bigint[])"
 _POOLS_BY_KEY: Final = f"{_POOL} WHERE policy = :policy AND key = ANY(:keys::text[])"
-_COUNTED: Final = "SELECT at FROM admission WHERE pool = :pool AND (at IS NULL OR at > :since)"
+# A later attempt begins anew: until its start is told, it counts as now, whenever the one before began.
+_COUNTED: Final = """
+    SELECT CASE WHEN x.id IS NULL THEN a.at END AS at
+      FROM admission a
+      LEFT JOIN entry e ON e.execution = a.execution AND e.attempt > 1 AND e.state <> 'queued'
+      LEFT JOIN execution x ON x.id = e.execution AND x.started_at IS NULL
+     WHERE a.pool = :pool AND (a.at IS NULL OR a.at > :since OR x.id IS NOT NULL)
+"""
 _NOT_YET: Final = LaneId(0)
 
 

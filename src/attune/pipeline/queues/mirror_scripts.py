@@ -30,12 +30,14 @@ end
 # 1 if Redis holds everything that it should.
 IS_WHOLE: Final = script("is_whole", NAMES, GUARD, "return 1")
 
-# Arguments: token, milliseconds. 1 if the rebuild is ours now; from then on nobody is served.
+# Arguments: token, milliseconds, and 1 to begin even if nothing is missing. 1 if the rebuild is ours now, and nobody is
+# served from then on; 2 if there is nothing to do, because somebody else has done it meanwhile.
 BEGIN: Final = script(
     "begin",
     NAMES,
     _LOCK,
     """
+if redis.call('EXISTS', WHOLE) == 1 and ARGV[3] ~= '1' then return 2 end
 local owner = redis.call('GET', LOCK)
 if owner and owner ~= ARGV[1] then return 0 end
 redis.call('SET', LOCK, ARGV[1], 'PX', ARGV[2])

@@ -1,6 +1,7 @@
 """Who is next: in a lane, and among the lanes that share something."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -29,7 +30,7 @@ _NEXT: Final = """
      WHERE lane = :lane AND band = :band AND state = 'queued' ORDER BY sequence LIMIT :count
 """
 _HEADS: Final = """
-    SELECT execution, band, sequence, enqueued_at FROM entry
+    SELECT execution, band, sequence, enqueued_at, lane FROM entry
      WHERE execution = ANY(ARRAY(
            SELECT (SELECT e.execution FROM entry e
                     WHERE e.lane = l.id AND e.band = b.band AND e.state = 'queued'
@@ -37,12 +38,18 @@ _HEADS: Final = """
              FROM lane l
             CROSS JOIN (SELECT 0 AS band UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3
                         UNION ALL SELECT 4) b
-            WHERE l.id = :lane))
+            WHERE l.id = ANY(:lanes::bigint[])))
 """
 _ADMIT: Final = """
     UPDATE entry SET state = 'ready', reason = 'worker' WHERE execution = ANY(:ids::bigint[])
 """
 _ALL: Final = 2**31 - 1
+
+
+class _Head(Waiter, frozen=True):
+    """The first of a band of its lane."""
+
+    lane: LaneId
 
 
 class Promotion(Holding):
@@ -54,9 +61,7 @@ class Promotion(Holding):
 
     async def promote(self) -> None:
         """Give every free slot to whoever is next: in each lane, and among lanes that share a pool."""
-        for lane in list(self.held.lanes.values()):
-            if lane.pools is None and lane.queue_length and not self.is_deferred(lane):
-                await self._promote(lane)
+        await self._promote_alone()
         for policy in self._sharing():
             await self._promote_sharing(policy)
         for lane in list(self.held.lanes.values()):
@@ -68,17 +73,21 @@ class Promotion(Holding):
         if lane is None:
             return []
         free = room(await self.gates(lane))
-        given = await self._turns(lane, count if free is None else min(free, count))
-        await self._admit(lane, given)
+        given = await self._turns({lane_id: count if free is None else min(free, count)})
+        await self._admit(given)
         await self._settle(self.held.lanes[lane_id])
-        return [turn.waiter.execution for turn in given]
+        return [turn.waiter.execution for turn in given.get(lane_id, [])]
 
-    async def _promote(self, lane: Lane) -> None:
-        free = room(await self.gates(lane))
-        if free == 0:
-            return
-        count = lane.queue_length if free is None else min(free, lane.queue_length)
-        await self._admit(lane, await self._turns(lane, count))
+    async def _promote_alone(self) -> None:
+        """In lanes that share nothing: one look and one write for all of them."""
+        counts: dict[LaneId, int] = {}
+        for lane in self.held.lanes.values():
+            if lane.pools is None and lane.queue_length and not self.is_deferred(lane):
+                free = room(await self.gates(lane))
+                counts[lane.id] = (
+                    lane.queue_length if free is None else min(free, lane.queue_length)
+                )
+        await self._admit(await self._turns(counts))
 
     def _sharing(self) -> list[PolicyId]:
         """The policies under which lanes that are held share something, or did: a lane that left frees its share."""
@@ -87,43 +96,56 @@ class Promotion(Holding):
         return sorted(sharing | {self.held.pools[one].policy for one in self._changed_pools})
 
     async def _promote_sharing(self, policy: PolicyId) -> None:
-        """Among the heads of all lanes under the policy: by band, then age, whoever finds every gate open."""
-        waiting = await locking.waiting_under(self.tx, policy)
+        """Among the heads of all lanes that share a pool with those held: by band, then age, whoever finds every gate open."""
+        pools = [one.id for one in self.held.pools.values() if one.policy == policy]
+        waiting = await locking.waiting_under(self.tx, policy, pools)
         waiting = sorted({*waiting, *(one.id for one in self._waiting_here(policy))})
         if not waiting:
             return
         await locking.lock(self.tx, waiting, self.held)
-        open_lanes = [await self._head(lane_id) for lane_id in waiting]
-        heads = [head for head in open_lanes if head is not None]
+        heads = await self._heads(self._up_to_date(policy, waiting))
         while heads:
-            head = min(heads, key=lambda one: (due(one[1].waiter, one[0].ageing), one[0].id))
-            heads.remove(head)
-            lane = self.held.lanes[head[0].id]
+            lane_id = min(heads, key=lambda each: self._due(each, heads[each]))
+            turn, lane = heads.pop(lane_id), self.held.lanes[lane_id]
             if room(await self.gates(lane)) == 0:
                 continue
-            await self._admit(lane, [head[1]])
-            following = await self._head(lane.id)
-            heads += [following] if following is not None else []
+            await self._admit({lane_id: [turn]})
+            heads |= await self._heads([lane_id])
+
+    def _up_to_date(self, policy: PolicyId, ids: Iterable[LaneId]) -> list[LaneId]:
+        """Without lanes that still follow older words of the policy than others: they are arranged in a moment."""
+        lanes = [e for e in self.held.lanes.values() if e.terms and e.terms.policy == policy]
+        newest = max(lanes, key=lambda each: each.arranged)
+        return [one for one in ids if self.held.lanes[one].stamp == newest.stamp]
+
+    def _due(self, lane_id: LaneId, turn: Turn) -> tuple[object, ...]:
+        return (due(turn.waiter, self.held.lanes[lane_id].ageing), lane_id)
 
     def _waiting_here(self, policy: PolicyId) -> list[Lane]:
         lanes = self.held.lanes.values()
         return [e for e in lanes if e.terms and e.terms.policy == policy and e.queue_length]
 
-    async def _head(self, lane_id: LaneId) -> tuple[Lane, Turn] | None:
-        """Whose turn it is in the lane, if anyone waits and the lane's gates are open."""
-        lane = self.held.lanes[lane_id]
-        if lane.queue_length == 0 or room(await self.gates(lane)) == 0:
-            return None
-        found = await self._turns(lane, 1)
-        return (lane, found[0]) if found else None
+    async def _heads(self, lane_ids: Iterable[LaneId]) -> dict[LaneId, Turn]:
+        """Whose turn it is in each of these lanes, where anyone waits and the lane's gates are open."""
+        lanes = [self.held.lanes[lane_id] for lane_id in lane_ids]
+        opened = {e.id: 1 for e in lanes if e.queue_length and room(await self.gates(e)) != 0}
+        return {lane: given[0] for lane, given in (await self._turns(opened)).items()}
 
-    async def _turns(self, lane: Lane, count: int) -> list[Turn]:
+    async def _turns(self, counts: Mapping[LaneId, int]) -> dict[LaneId, list[Turn]]:
+        """Who goes next in each of these lanes, as many as are said."""
+        wanted = {lane_id: count for lane_id, count in counts.items() if count > 0}
+        firsts: dict[LaneId, list[Waiter]] = defaultdict(list)
+        for one in await self.tx.all(_Head, _HEADS, lanes=sorted(wanted)) if wanted else []:
+            firsts[one.lane].append(one)
+        found: dict[LaneId, list[Turn]] = {}
+        for lane_id, heads in firsts.items():
+            lane, count = self.held.lanes[lane_id], wanted[lane_id]
+            waiting = heads if count == 1 else await self._waiting(lane, heads, count)
+            found[lane_id] = turns(waiting, count, lane.ageing)
+        return found
+
+    async def _waiting(self, lane: Lane, heads: Sequence[Waiter], count: int) -> list[Waiter]:
         """The first of every band: without ageing, as many as it takes to fill the count."""
-        if count == 0:
-            return []
-        heads = await self.tx.all(Waiter, _HEADS, lane=lane.id)
-        if count == 1:
-            return turns(heads, 1, lane.ageing)
         waiting = list(heads)
         needed = count
         for head in sorted(heads, key=lambda one: one.band):
@@ -134,13 +156,18 @@ class Promotion(Holding):
             )
             waiting = [one for one in waiting if one.band is not head.band] + some
             needed -= len(some) if lane.ageing is None else 0
-        return turns(waiting, count, lane.ageing)
+        return waiting
 
-    async def _admit(self, lane: Lane, given: Sequence[Turn]) -> None:
-        if not given:
+    async def _admit(self, given: Mapping[LaneId, Sequence[Turn]]) -> None:
+        ids = sorted(turn.waiter.execution for some in given.values() for turn in some)
+        if not ids:
             return
-        ids = [turn.waiter.execution for turn in given]
         await self.tx.execute(_ADMIT, ids=ids)
+        for lane_id, some in given.items():
+            await self._give(self.held.lanes[lane_id], some)
+        self.promoted.update(ids)
+
+    async def _give(self, lane: Lane, given: Sequence[Turn]) -> None:
         items = [
             Admitted(t.waiter.execution, t.waiter.sequence, t.waiter.band, t.passed_over, t.rule)
             for t in given
@@ -148,8 +175,8 @@ class Promotion(Holding):
         self.change(promoted(lane, len(given)), *items)
         self.count(lane, active=len(given), admitted=True)
         if lane.terms is not None and lane.terms.rate is not None:
-            await self.rates.admit(self.pools_of(lane)[WHOLE].id, ids)
-        self.promoted.update(ids)
+            pool = self.pools_of(lane)[WHOLE].id
+            await self.rates.admit(pool, [turn.waiter.execution for turn in given])
 
     async def _settle(self, lane: Lane) -> None:
         """What its head waits for now, and when to look again by itself."""

@@ -5,26 +5,19 @@ from typing import Final
 
 import msgspec
 
+from attune.pipeline.queues.overview import capacity
 from attune.store.database import Tx
 
 # The oldest that waits is found by one look into each band of each lane.
 _STATS: Final = """
-    SELECT coalesce(sum(l.queue_length), 0)::bigint AS queue_length,
-           coalesce(sum(l.active_count), 0)::bigint AS active_count,
-           coalesce(sum(l.total_enqueued), 0)::bigint AS total_enqueued,
-           coalesce(sum(l.total_completed), 0)::bigint AS total_completed,
-           max(l.updated) AS last_updated,
-           (SELECT min((SELECT e.enqueued_at FROM entry e
-                         WHERE e.lane = w.id AND e.band = b.band AND e.state = 'queued'
-                         ORDER BY e.sequence LIMIT 1))
-              FROM lane w
-             CROSS JOIN (SELECT 0 AS band UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3
-                         UNION ALL SELECT 4) b
-             WHERE w.action_ref = :ref AND w.queue_length > 0) AS oldest_enqueued_at
-      FROM lane l WHERE l.action_ref = :ref
+    SELECT queue_length, active_count, total_enqueued, total_completed, last_updated, oldest_enqueued_at
+      FROM queue_stats WHERE action_ref = :ref
 """
+# A limit that follows its action stands in the lane; before there is one it is the floor.
 _LIMIT: Final = """
-    SELECT p.concurrency_limit FROM policy p
+    SELECT coalesce((SELECT max(l.max_concurrent) FROM lane l WHERE l.action_ref = :ref),
+                    p.concurrency_limit, p.concurrency_floor)
+      FROM policy p
      WHERE p.enabled
        AND ((p.scope_type = 'action' AND p.scope_ref = :ref)
          OR (p.scope_type = 'pack' AND p.scope_ref = :pack_ref) OR p.scope_type = 'global')
@@ -32,25 +25,21 @@ _LIMIT: Final = """
               p.priority DESC, p.id
      LIMIT 1
 """
-_CAPACITY: Final = """
-    SELECT coalesce(sum(capacity), 0)::bigint FROM worker
-     WHERE status = 'active' AND NOT cordoned AND last_heartbeat > :since
-"""
 
 
 class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
     """`last_updated` is null for an action that was never run; `oldest_enqueued_at` where none waits for a slot."""
 
-    queue_length: int
-    active_count: int
-    total_enqueued: int
-    total_completed: int
-    last_updated: datetime | None
-    oldest_enqueued_at: datetime | None
+    queue_length: int = 0
+    active_count: int = 0
+    total_enqueued: int = 0
+    total_completed: int = 0
+    last_updated: datetime | None = None
+    oldest_enqueued_at: datetime | None = None
 
 
 async def queue_stats(tx: Tx, action_ref: str) -> QueueStats:
-    return await tx.one(QueueStats, _STATS, ref=action_ref)
+    return await tx.first(QueueStats, _STATS, ref=action_ref) or QueueStats()
 
 
 async def concurrency_of(
@@ -60,4 +49,4 @@ async def concurrency_of(
     limit = await tx.first(int, _LIMIT, ref=action_ref, pack_ref=pack_ref)
     if limit is not None:
         return limit
-    return await tx.one(int, _CAPACITY, since=now - stale)
+    return await capacity(tx, stale, now)

@@ -22,7 +22,7 @@ GATES: Final = "gates"
 _COUNTED: Final = """
     SELECT CASE WHEN x.id IS NULL THEN a.at END AS at
       FROM admission a
-      LEFT JOIN entry e ON e.execution = a.execution AND e.attempt > 1
+      LEFT JOIN entry e ON e.execution = a.execution AND e.attempt > 1 AND e.state <> 'queued'
       LEFT JOIN execution x ON x.id = e.execution AND x.started_at IS NULL
      WHERE a.pool = :pool AND (a.at IS NULL OR a.at > :since OR x.id IS NOT NULL)
 """

@@ -32,6 +32,7 @@ from attune.pipeline.queues.redis_lua import PREFIX
 from attune.pipeline.queues.redis_queue import lane_word, place_of
 from attune.store.database import Database
 
+_OURS: Final = 1
 # How long a rebuild of everything stays ours without a sign of life.
 _LEASE_MS: Final = 30_000
 # After so many attempts a queue that never rests is replaced all the same; what it misses is found later.
@@ -57,7 +58,7 @@ class RedisMirror:
         try:
             await self._link.call(IS_WHOLE)
         except QueueLost:
-            return await self.rebuild_all()
+            return await self._load_all(force=0)
         return True
 
     async def follow(self, executions: Collection[ExecutionId]) -> None:
@@ -97,9 +98,22 @@ class RedisMirror:
 
     async def rebuild_all(self) -> bool:
         """Throw everything away and load it again. False if another process is at it, or took over."""
+        return await self._load_all(force=1)
+
+    async def rebuild(self, lanes: Collection[LaneId | None]) -> None:
+        """Replace these queues, each at once, and after any of them the system's."""
+        if not lanes:
+            return
+        for lane in sorted(lane for lane in lanes if lane is not None):
+            await self._replace(lane)
+        await self._replace(None)
+        _log.info("Queues in Redis were rebuilt from the database.", queues=len(lanes))
+
+    async def _load_all(self, force: int) -> bool:
         token = self._ids.token(size=8)
-        if not await self._link.call(BEGIN, token, _LEASE_MS):
-            return False
+        begun = await self._link.call(BEGIN, token, _LEASE_MS, force)
+        if begun != _OURS:
+            return bool(begun)
         await self._wipe()
         count = 0
         async for page in all_entries(self._database):
@@ -112,15 +126,6 @@ class RedisMirror:
         # What was committed after its page was read could not be told to Redis, which served nobody.
         await self.rebuild(await self.disagreeing())
         return True
-
-    async def rebuild(self, lanes: Collection[LaneId | None]) -> None:
-        """Replace these queues, each at once, and after any of them the system's."""
-        if not lanes:
-            return
-        for lane in sorted(lane for lane in lanes if lane is not None):
-            await self._replace(lane)
-        await self._replace(None)
-        _log.info("Queues in Redis were rebuilt from the database.", queues=len(lanes))
 
     async def _replace(self, lane: LaneId | None) -> None:
         """Again and again, until nobody changed the queue between the look at the database and the swap."""

@@ -15,12 +15,13 @@ from attune.kernel.errors import Contention, NotFound
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.policies.model import GateName
+from attune.pipeline.queues import locking
 from attune.pipeline.queues.decide import promoted, turns
 from attune.pipeline.queues.decisions import SYSTEM, Admitted, Joined, Left, Reprioritized
 from attune.pipeline.queues.item_rows import ITEM, ItemRow
 from attune.pipeline.queues.model import Entry, Lane, QueueTerms, State, Waiter
 from attune.pipeline.queues.port import QueueItem
-from attune.pipeline.queues.steps import Lanes, lanes_by_id, lanes_of_executions
+from attune.pipeline.queues.steps import Lanes, lanes_by_id
 from attune.store import schema
 from attune.store.database import Tx
 from attune.store.values import Json
@@ -191,7 +192,8 @@ async def _standing(
     tx: Tx, ids: Collection[ExecutionId], now: datetime
 ) -> tuple[Lanes, list[ItemRow]]:
     """Where these stand, under the locks of their lanes."""
-    lanes = await lanes_of_executions(tx, ids, _TERMS, now)
+    found = await locking.of_executions(tx, ids)
+    lanes = await lanes_by_id(tx, [lane for lane in found if lane != SYSTEM], _TERMS, now)
     standing = await tx.all(ItemRow, _STANDING, ids=sorted(ids))
     if any(row.lane != SYSTEM and row.lane not in lanes.held.lanes for row in standing):
         raise Contention("An execution moved to another lane meanwhile.")

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.errors import Limited
+from attune.kernel.errors import Contention, Limited
 from attune.kernel.ids import ExecutionId, LaneId, PoolId
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions.model import Execution, Priority
@@ -236,7 +236,10 @@ async def lanes_of_executions(
     tx: Tx, ids: Collection[ExecutionId], terms: QueueTerms, now: datetime
 ) -> Lanes:
     """Lock the lanes in which these stand."""
-    return await lanes_by_id(tx, await locking.of_executions(tx, ids), terms, now)
+    lanes = await lanes_by_id(tx, await locking.of_executions(tx, ids), terms, now)
+    if not lanes.held.lanes.keys() >= set(await locking.of_executions(tx, ids)):
+        raise Contention("An execution has moved to another lane meanwhile.")
+    return lanes
 
 
 async def lanes_with_waiting(tx: Tx, terms: QueueTerms, now: datetime) -> Lanes:

@@ -73,7 +73,7 @@ class Replay:
     def proof(self) -> Proof:
         """To be asked for at the end: who is in two lanes shows only then."""
         return Proof(
-            lanes=len(self._next),
+            lanes=len(self._lanes),
             partial_lanes=self._partial,
             decisions=self._decisions,
             admissions=self._admissions,

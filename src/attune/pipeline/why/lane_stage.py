@@ -125,13 +125,18 @@ def _outlook(lane: Lane, seen: list[_Seen], ahead: int | None, now: datetime) ->
     opens_in: float | None = 0.0
     if window is not None and window.is_closed:
         opens_in = _seconds_until(window, now)
-    if lane.paused or (rate is not None and rate.is_closed and rate.until is None):
+    if lane.paused or (rate is not None and (ahead is None or _hangs(rate))):
         opens_in = None
     return Outlook(
         limits=tuple(each.limit for each in seen if each.limit is not None),
         opens_in=opens_in,
         at_least=_rate_takes(lane, rate, ahead or 0, now) if rate is not None else 0.0,
     )
+
+
+def _hangs(rate: Gate) -> bool:
+    """Whether it opens a while after something that has no time yet."""
+    return rate.is_closed and rate.until is None
 
 
 def _rate_takes(lane: Lane, gate: Gate, ahead: int, now: datetime) -> float:

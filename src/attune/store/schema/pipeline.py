@@ -164,7 +164,12 @@ entry = sa.Table(
     sa.Column("worker_selector", JsonText),
     sa.Column("worker", Id),
     sa.Column("lease_expires_at", Moment),
-    postgresql_with={"fillfactor": 50},
+    # Dead rows gather where every admission looks, so they go after a number of them, however many wait.
+    postgresql_with={
+        "fillfactor": 50,
+        "autovacuum_vacuum_scale_factor": 0,
+        "autovacuum_vacuum_threshold": 10000,
+    },
 )
 
 worker = table(

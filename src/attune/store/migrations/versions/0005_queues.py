@@ -31,6 +31,10 @@ SELECT a.id AS action_id,
  GROUP BY a.id, a.ref
 """
 
+_VACUUM = """
+ALTER TABLE entry SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000)
+"""
+
 
 def upgrade() -> None:
     _widen_policy()
@@ -40,10 +44,16 @@ def upgrade() -> None:
     _create_decision()
     _create_setting()
     op.execute(_QUEUE_STATS)
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute(_VACUUM)
 
 
 def downgrade() -> None:
     op.execute("DROP VIEW queue_stats")
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute(
+            "ALTER TABLE entry RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold)"
+        )
     for name in ("setting", "decision", "admission", "pool"):
         op.drop_table(name)
     for name in ("ix_lane_retry_at", "ix_lane_policy"):
