@@ -31,9 +31,9 @@ from attune.pipeline.processors.fallback import Fallback, FallbackConfig
 from attune.pipeline.processors.gate_keeper import GateKeeper, GateKeeperConfig
 from attune.pipeline.processors.proposals import Proposals, ProposalsConfig
 from attune.pipeline.queues.model import QueueTerms
-from attune.pipeline.queues.rebuild import RedisMirror
-from attune.pipeline.queues.redis_link import RedisLink
-from attune.pipeline.queues.redis_queue import RedisQueue
+from attune.pipeline.queues.redis.link import RedisLink
+from attune.pipeline.queues.redis.mirror import RedisMirror
+from attune.pipeline.queues.redis.queue import RedisQueue
 from attune.pipeline.scheduling.model import Terms
 from attune.services.worker_part import WorkerBase, WorkerPart
 from attune.store import migrate

@@ -8,7 +8,7 @@ import structlog
 from attune.bus.port import Bus
 from attune.kernel.clock import Clock
 from attune.kernel.errors import Unavailable
-from attune.pipeline.queues.redis_link import RedisLink
+from attune.pipeline.queues.redis.link import RedisLink
 from attune.store import migrate
 from attune.store.database import Database
 

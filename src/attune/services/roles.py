@@ -41,9 +41,9 @@ from attune.pipeline.processors.proposals import Proposals
 from attune.pipeline.processors.queue_timeout import QueueTimeout
 from attune.pipeline.queues.adaptation import AdaptiveLimits
 from attune.pipeline.queues.model import QueueTerms
-from attune.pipeline.queues.rebuild import RedisMirror
-from attune.pipeline.queues.redis_link import RedisLink
-from attune.pipeline.queues.redis_queue import RedisQueue
+from attune.pipeline.queues.redis.link import RedisLink
+from attune.pipeline.queues.redis.mirror import RedisMirror
+from attune.pipeline.queues.redis.queue import RedisQueue
 from attune.pipeline.scheduling.model import Terms
 from attune.services.connections import BusPart, DatabasePart, RedisPart
 from attune.services.core_pack import CorePack

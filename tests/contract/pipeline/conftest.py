@@ -7,6 +7,7 @@ import pytest
 
 from attune.kernel.configuration import load_settings
 from attune.kernel.settings import Settings
+from harness.postgresql import PostgreSQL
 from tests.contract.pipeline.bench import Bench
 from tests.contract.pipeline.proofs import prove
 from tests.contract.pipeline.world import World
@@ -46,12 +47,19 @@ async def still(settings: Settings) -> AsyncIterator[World]:
         yield world
 
 
+@pytest.fixture(scope="session")
+def bench_url(postgresql: PostgreSQL, migrated_template: str) -> str:
+    """One database for all benches, each of which begins by emptying it: a copy for each would cost most of the time."""
+    postgresql.ensure_running()
+    return postgresql.create_database(like=migrated_template)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     """Time and the worker are the test's. At the end the decision log must prove order and limits."""
     environ = {"ATTUNE__DATA_DIR": str(tmp_path)}
     if request.param == "postgresql":
-        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("migrated_url")
+        environ["ATTUNE__DATABASE__URL"] = request.getfixturevalue("bench_url")
     async with Bench(load_settings(environ)) as bench:
         yield bench
         await prove(bench)

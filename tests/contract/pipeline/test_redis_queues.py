@@ -51,7 +51,7 @@ async def keys(url: str, pattern: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
         async for key in client.scan_iter(match=pattern):
             if await client.type(key) == b"zset":
-                scores = await client.zrange(key, 0, -1, withscores=True)
+                scores: Any = await client.zrange(key, 0, -1, withscores=True)
                 found[key.decode()] = {int(name): score for name, score in scores}
             else:
                 found[key.decode()] = {int(name) for name in await client.smembers(key)}

@@ -10,8 +10,8 @@ from attune.kernel.errors import QueueLost
 from attune.kernel.ids import ExecutionId, LaneId
 from attune.kernel.messages import ExecutionRequested
 from attune.pipeline.executions.model import Priority
-from attune.pipeline.queues.mirror_scripts import BEGIN, LOAD, REBUILDING, VOUCH
 from attune.pipeline.queues.port import QueueStatus, requested_payload
+from attune.pipeline.queues.redis.mirror_scripts import BEGIN, LOAD, REBUILDING, VOUCH
 from tests.contract.queues.worlds import RedisWorld, ids, order_of
 
 SECONDS_OF_A_DAY = 86_400

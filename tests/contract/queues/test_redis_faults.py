@@ -11,8 +11,8 @@ from attune.kernel.errors import InvalidSettings, QueueLost, QueueUnavailable
 from attune.kernel.ids import LaneId
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.queues.port import QueueItem, QueueStatus
-from attune.pipeline.queues.redis_link import RedisLink
-from attune.pipeline.queues.redis_queue import RedisQueue
+from attune.pipeline.queues.redis.link import RedisLink
+from attune.pipeline.queues.redis.queue import RedisQueue
 from harness.proxy import FaultProxy
 from harness.redis import Redis
 from tests.contract.queues.worlds import RedisWorld, eventually, ids, order_of

@@ -12,10 +12,10 @@ from attune.kernel.ids import ExecutionId, Ids, LaneId
 from attune.kernel.settings import Settings
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.queues.port import ExecutionQueue, QueueItem, requested_payload
-from attune.pipeline.queues.rebuild import RedisMirror
-from attune.pipeline.queues.redis_link import RedisLink
-from attune.pipeline.queues.redis_queue import RedisQueue
-from attune.pipeline.queues.sql_queue import SqlQueue
+from attune.pipeline.queues.redis.link import RedisLink
+from attune.pipeline.queues.redis.mirror import RedisMirror
+from attune.pipeline.queues.redis.queue import RedisQueue
+from attune.pipeline.queues.sql.queue import SqlQueue
 from attune.store.database import Database, Tx
 from attune.store.opening import database_from
 from attune.store.values import Json

@@ -2,7 +2,7 @@
 
 With `executor.queue.backend: redis`, executions join their lanes waiting. An executor that hears of one tells Redis,
 asks it for those whose turn it is, and admits as many in a transaction that checks order and every gate again. Where
-the two disagree the database is right, and the lane in Redis is built anew from it. While Redis is away the database
+the two disagree the database is right, and Redis follows it. While Redis is away the database
 admits by itself.
 """
 
@@ -18,14 +18,11 @@ from attune.kernel.errors import QueueUnavailable
 from attune.kernel.ids import ExecutionId, LaneId
 from attune.pipeline.flow import Flow
 from attune.pipeline.processors.woken import WokenDuty
-from attune.pipeline.queues.item_rows import ITEM, ItemRow
-from attune.pipeline.queues.model import State
 from attune.pipeline.queues.port import ExecutionQueue
-from attune.pipeline.queues.rebuild import RedisMirror
+from attune.pipeline.queues.redis.mirror import RedisMirror
 from attune.pipeline.running import QUEUES
 from attune.store.database import Tx
 
-_ITEMS: Final = f"{ITEM} WHERE e.execution = ANY(:ids::bigint[]) ORDER BY e.lane, e.sequence"
 _WAITING: Final = """
     SELECT id, CASE WHEN paused THEN 0 ELSE max_concurrent END AS most, queue_length FROM lane
      WHERE queue_length > 0 AND pools IS NULL
@@ -33,7 +30,6 @@ _WAITING: Final = """
             SELECT x.action_ref FROM execution x WHERE x.id = ANY(:ids::bigint[]))))
      ORDER BY id
 """
-_HANDED: Final = "SELECT count(*) FROM entry WHERE state = 'handed'"
 _AT_ONCE: Final = 500
 
 _log = structlog.get_logger()
@@ -77,6 +73,8 @@ class Proposals(WokenDuty[ProposalsConfig]):
                 await self._mirror.repair()
                 await self._propose(await self._waiting(()))
                 self._is_back()
+            else:
+                await self._by_itself()
         except QueueUnavailable as error:
             await self._without(error)
 
@@ -84,22 +82,14 @@ class Proposals(WokenDuty[ProposalsConfig]):
         """These have come, changed or ended: Redis is told, and asked in the lanes of their actions."""
         try:
             if await self._mirror.ensure():
-                await self._follow(ids)
+                await self._mirror.follow(ids)
                 await self._propose(await self._waiting(ids))
                 self._is_back()
+            else:
+                await self._by_itself()
         except QueueUnavailable as error:
             await self._without(error)
         await self._flow.schedule()
-
-    async def _follow(self, ids: Sequence[ExecutionId]) -> None:
-        rows = await self._flow.database.read(_items, ids)
-        gone = set(ids) - {row.execution for row in rows}
-        for one in gone - await self._queue.release_many(gone):
-            await self._queue.remove(one)
-        queued = [row.item() for row in rows if row.state is State.QUEUED]
-        if queued and await self._queue.enqueue_many(queued) < len(queued):
-            for item in queued:
-                await self._queue.update_priority(item.execution, item.priority)
 
     async def _propose(self, lanes: Sequence[_Waiting]) -> None:
         for lane in lanes:
@@ -107,17 +97,9 @@ class Proposals(WokenDuty[ProposalsConfig]):
             while proposed := await self._queue.try_schedule_many(lane.id, lane.most, count):
                 ids = [item.execution for item in proposed]
                 admitted = await self._flow.admit(lane.id, ids)
+                await self._mirror.follow({*ids, *admitted})
                 if set(admitted) != set(ids):
-                    await self._mirror.rebuild([lane.id])
                     break
-        await self._follow_hand_offs()
-
-    async def _follow_hand_offs(self) -> None:
-        """Workers were given what stands first: in Redis the same number moves on."""
-        handed = await self._flow.database.read(_handed)
-        known = (await self._queue.get_queue_status()).active_count
-        if handed > known:
-            await self._queue.try_schedule_many(None, None, handed - known)
 
     async def _waiting(self, ids: Collection[ExecutionId]) -> list[_Waiting]:
         return await self._flow.database.read(_waiting, sorted(ids))
@@ -131,17 +113,13 @@ class Proposals(WokenDuty[ProposalsConfig]):
         if not self._is_away:
             _log.warning("Redis is away; the database admits by itself.", error=str(error))
         self._is_away = True
+        await self._by_itself()
+
+    async def _by_itself(self) -> None:
+        """Also while another process builds Redis anew: nobody waits for that."""
         await self._flow.promote(by_itself=True)
-
-
-async def _items(tx: Tx, ids: Sequence[ExecutionId]) -> list[ItemRow]:
-    return await tx.all(ItemRow, _ITEMS, ids=ids)
 
 
 async def _waiting(tx: Tx, ids: Sequence[ExecutionId]) -> list[_Waiting]:
     """Lanes of the actions of these; all for none."""
     return await tx.all(_Waiting, _WAITING, ids=ids, every=not ids)
-
-
-async def _handed(tx: Tx) -> int:
-    return await tx.one(int, _HANDED)

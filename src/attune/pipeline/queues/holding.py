@@ -63,8 +63,9 @@ class Holding:
         return {self.held.pools[one].key: self.held.pools[one] for one in lane.pools or ()}
 
     def is_deferred(self, lane: Lane) -> bool:
-        """Whether a queue outside the database proposes who is next in it."""
-        return self.terms.deferred and lane.pools is None and not lane.cancels
+        """Whether a queue outside the database proposes who is next in it: it knows bands and limits, and no more."""
+        plain = lane.pools is None and lane.ageing is None and not lane.cancels
+        return self.terms.deferred and plain
 
     def change(self, lane: Lane, *items: Item) -> None:
         """The lane as it is from now on, with what is to be noted of the change."""

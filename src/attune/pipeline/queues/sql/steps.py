@@ -18,7 +18,7 @@ from attune.pipeline.policies.model import GateName
 from attune.pipeline.queues import locking
 from attune.pipeline.queues.decide import promoted, turns
 from attune.pipeline.queues.decisions import SYSTEM, Admitted, Joined, Left, Reprioritized
-from attune.pipeline.queues.item_rows import ITEM, ItemRow
+from attune.pipeline.queues.items import ITEM, ItemRow
 from attune.pipeline.queues.model import Entry, Lane, QueueTerms, State, Waiter
 from attune.pipeline.queues.port import QueueItem
 from attune.pipeline.queues.steps import Lanes, lanes_by_id

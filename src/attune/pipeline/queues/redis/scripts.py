@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from attune.pipeline.queues.redis_lua import GUARD, NAMES, ORDER, STATES, script
+from attune.pipeline.queues.redis.lua import GUARD, NAMES, ORDER, STATES, script
 
 # Arguments: for each, its id, its place and its event. How many were not there before.
 ENQUEUE: Final = script(

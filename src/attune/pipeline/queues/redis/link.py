@@ -23,8 +23,8 @@ from redis.exceptions import (
 from attune.kernel.clock import Clock
 from attune.kernel.errors import InvalidSettings, QueueLost, QueueUnavailable
 from attune.kernel.urls import masked
-from attune.pipeline.queues.redis_lua import Script
-from attune.pipeline.queues.redis_scripts import VERIFY
+from attune.pipeline.queues.redis.lua import Script
+from attune.pipeline.queues.redis.scripts import VERIFY
 
 # A refusal counts, too: one that is out of memory, read-only or has foreign keys under our names is of no use.
 _TROUBLE: Final = (Disconnected, TimedOut, ResponseError, InvalidResponse, OSError)

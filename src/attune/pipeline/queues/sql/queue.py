@@ -8,10 +8,10 @@ import msgspec
 from attune.kernel.clock import Clock
 from attune.kernel.ids import ExecutionId, LaneId
 from attune.pipeline.executions.model import Priority
-from attune.pipeline.queues import sql_steps
-from attune.pipeline.queues.item_rows import ITEM, ItemRow
+from attune.pipeline.queues.items import ITEM, ItemRow
 from attune.pipeline.queues.model import State
 from attune.pipeline.queues.port import QueueItem, QueueStatus, check_limit
+from attune.pipeline.queues.sql import steps
 from attune.store.database import Database, Tx
 
 _ONE: Final = f"{ITEM} WHERE e.execution = :id"
@@ -59,7 +59,7 @@ class SqlQueue:
         return await self.position(item.execution) or 0
 
     async def enqueue_many(self, items: Sequence[QueueItem]) -> int:
-        return await self._database.run(sql_steps.enqueue, items, self._clock.now())
+        return await self._database.run(steps.enqueue, items, self._clock.now())
 
     async def try_schedule(
         self, max_active: int | None, lane: LaneId | None = None
@@ -73,26 +73,26 @@ class SqlQueue:
         check_limit(max_active, count)
         now = self._clock.now()
         if lane is None:
-            found = await self._database.run(sql_steps.schedule_system, max_active, count, now)
+            found = await self._database.run(steps.schedule_system, max_active, count, now)
         else:
-            found = await self._database.run(sql_steps.schedule_lane, lane, max_active, count, now)
+            found = await self._database.run(steps.schedule_lane, lane, max_active, count, now)
         return [row.item() for row in found]
 
     async def release(self, execution: ExecutionId) -> bool:
         return bool(await self.release_many([execution]))
 
     async def release_many(self, executions: Collection[ExecutionId]) -> set[ExecutionId]:
-        return await self._database.run(sql_steps.release, executions, self._clock.now())
+        return await self._database.run(steps.release, executions, self._clock.now())
 
     async def put_back(self, execution: ExecutionId) -> bool:
-        return await self._database.run(sql_steps.put_back, execution, self._clock.now())
+        return await self._database.run(steps.put_back, execution, self._clock.now())
 
     async def update_priority(self, execution: ExecutionId, priority: Priority) -> bool:
         now = self._clock.now()
-        return await self._database.run(sql_steps.update_priority, execution, priority, now)
+        return await self._database.run(steps.update_priority, execution, priority, now)
 
     async def remove(self, execution: ExecutionId) -> bool:
-        return await self._database.run(sql_steps.remove, execution, self._clock.now())
+        return await self._database.run(steps.remove, execution, self._clock.now())
 
     async def get_queue_status(self, lane: LaneId | None = None) -> QueueStatus:
         return await self._database.read(_status, lane)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from attune.pipeline.queues.redis_lua import GUARD, NAMES, ORDER, PREFIX, STATES, script
+from attune.pipeline.queues.redis.lua import GUARD, NAMES, ORDER, PREFIX, STATES, script
 
 REBUILDING: Final = f"{PREFIX}rebuilding"
 

@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 
 from attune.kernel.ids import ExecutionId, LaneId
-from attune.pipeline.queues.mirror_scripts import LOOK
-from attune.pipeline.queues.redis_link import RedisLink
-from attune.pipeline.queues.redis_lua import PREFIX
-from attune.pipeline.queues.redis_queue import lane_word
+from attune.pipeline.queues.redis.link import RedisLink
+from attune.pipeline.queues.redis.lua import PREFIX
+from attune.pipeline.queues.redis.mirror_scripts import LOOK
+from attune.pipeline.queues.redis.queue import lane_word
 from attune.store.database import Database, Tx
 
 _LANES_AT_ONCE: Final = 500

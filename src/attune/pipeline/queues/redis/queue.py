@@ -11,8 +11,8 @@ from attune.kernel.errors import InvalidInput
 from attune.kernel.ids import ExecutionId, LaneId
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.queues.port import QueueItem, QueueStatus, check_limit, requested_payload
-from attune.pipeline.queues.redis_link import RedisLink
-from attune.pipeline.queues.redis_scripts import (
+from attune.pipeline.queues.redis.link import RedisLink
+from attune.pipeline.queues.redis.scripts import (
     ENQUEUE,
     POSITION,
     PUT_BACK,

@@ -13,9 +13,11 @@ import structlog
 from attune.kernel.clock import Clock
 from attune.kernel.errors import QueueLost
 from attune.kernel.ids import ExecutionId, Ids, LaneId
-from attune.pipeline.queues.comparison import Comparison
-from attune.pipeline.queues.item_rows import PAGE, ItemRow, all_entries, entries_by_id, entries_of
-from attune.pipeline.queues.mirror_scripts import (
+from attune.pipeline.queues.items import PAGE, ItemRow, all_entries, entries_by_id, entries_of
+from attune.pipeline.queues.redis.comparison import Comparison
+from attune.pipeline.queues.redis.link import RedisLink
+from attune.pipeline.queues.redis.lua import PREFIX
+from attune.pipeline.queues.redis.mirror_scripts import (
     BEGIN,
     FOLLOW,
     IS_WHOLE,
@@ -27,9 +29,7 @@ from attune.pipeline.queues.mirror_scripts import (
     SWAP,
     VOUCH,
 )
-from attune.pipeline.queues.redis_link import RedisLink
-from attune.pipeline.queues.redis_lua import PREFIX
-from attune.pipeline.queues.redis_queue import lane_word, place_of
+from attune.pipeline.queues.redis.queue import lane_word, place_of
 from attune.store.database import Database
 
 _OURS: Final = 1

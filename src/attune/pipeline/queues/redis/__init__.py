@@ -1,0 +1,1 @@
+"""Queues in Redis: who is next, at the speed of memory. The database stays the truth."""

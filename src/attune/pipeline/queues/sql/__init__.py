@@ -1,0 +1,1 @@
+"""The same port over the tables themselves."""
