@@ -40,9 +40,8 @@ def settings_routes(parts: ApiParts) -> APIRouter:
         require_administrator(rights, "Settings are changed")
         asked = body or UpdateSettingsRequest()
         await database.run(change_settings, asked.changes, rights.caller.identity, clock.now())
-        if asked.changes:
+        if asked.changes:  # executors hear of it themselves, and hand over what a raised cap has room for
             await parts.flow.promote()
-            await parts.flow.schedule()  # a cap that was raised has room for what is ready
         return SettingsAnswer(data=await shown(), message=_ignored(asked.unknown))
 
     return routes

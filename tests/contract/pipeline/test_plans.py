@@ -10,7 +10,13 @@ from attune.pipeline.scheduling import line
 from attune.store.database import Tx
 from tests.contract.pipeline.world import World
 
-FIRST = {"band": -1, "enqueued_at": datetime(1970, 1, 1, tzinfo=UTC), "sequence": 0, "page": 10}
+FIRST = {
+    "band": -1,
+    "enqueued_at": datetime(1970, 1, 1, tzinfo=UTC),
+    "sequence": 0,
+    "execution": 0,
+    "page": 10,
+}
 
 
 async def test_f8_the_next_ten_are_found_without_sorting_those_behind_them(

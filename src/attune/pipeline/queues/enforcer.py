@@ -12,8 +12,8 @@ from attune.kernel.ids import IdentityId
 from attune.pipeline.policies.book import PolicyBook
 from attune.pipeline.policies.decide import group_of, quota_pool, totals
 from attune.pipeline.policies.model import Gate, GateName, Quota
-from attune.pipeline.queues.arranging import first_limit
 from attune.pipeline.queues.looking import LaneView, view_under
+from attune.pipeline.queues.making import first_limit
 from attune.pipeline.queues.model import QueueTerms
 from attune.store.database import Database, Tx
 

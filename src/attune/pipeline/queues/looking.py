@@ -5,7 +5,7 @@ Nothing is written, not even the past starts of a rate taken away.
 """
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -15,9 +15,10 @@ from attune.pipeline.policies.book import Binding
 from attune.pipeline.policies.decide import WHOLE, pool_keys
 from attune.pipeline.policies.gates import Starts
 from attune.pipeline.policies.model import EffectivePolicy, Gate
-from attune.pipeline.queues.arranging import first_limit
 from attune.pipeline.queues.decide import gates
+from attune.pipeline.queues.making import first_limit
 from attune.pipeline.queues.model import Lane, Pool
+from attune.pipeline.queues.rates import counted
 from attune.store.database import Tx
 
 _FROM_SETTINGS: Final = ("ageing", "longest")
@@ -34,19 +35,7 @@ _BY_KEY: Final = f"{_LANE} WHERE l.action_ref = :ref AND l.group_key = :group_ke
 _POOL: Final = "SELECT id, policy, key, active_count, total_accepted FROM pool"
 _POOLS_BY_ID: Final = f"{_POOL} WHERE id = ANY(:ids::bigint[])"
 _POOLS_BY_KEY: Final = f"{_POOL} WHERE policy = :policy AND key = ANY(:keys::text[])"
-# A later attempt begins anew: until its start is told, it counts as now, whenever the one before began.
-_COUNTED: Final = """
-    SELECT CASE WHEN x.id IS NULL THEN a.at END AS at
-      FROM admission a
-      LEFT JOIN entry e ON e.execution = a.execution AND e.attempt > 1 AND e.state <> 'queued'
-      LEFT JOIN execution x ON x.id = e.execution AND x.started_at IS NULL
-     WHERE a.pool = :pool AND (a.at IS NULL OR a.at > :since OR x.id IS NOT NULL)
-"""
 _NOT_YET: Final = LaneId(0)
-
-
-class _Start(msgspec.Struct, frozen=True):
-    at: datetime | None
 
 
 class LaneView(msgspec.Struct, frozen=True):
@@ -114,7 +103,4 @@ async def _view(tx: Tx, lane: Lane, pools: dict[str, Pool], now: datetime) -> La
     if rate is None:
         return LaneView(lane, pools)
     pool = pools[WHOLE].id
-    since = now - timedelta(seconds=rate.window_seconds)
-    rows = await tx.all(_Start, _COUNTED, pool=pool, since=since)
-    times = tuple(sorted(row.at for row in rows if row.at is not None))
-    return LaneView(lane, pools, {pool: Starts(times, len(rows) - len(times))})
+    return LaneView(lane, pools, {pool: await counted(tx, pool, rate, now)})

@@ -62,6 +62,14 @@ class _Admission(msgspec.Struct, frozen=True):
     at: datetime | None = None
 
 
+async def counted(tx: Tx, pool: PoolId, rate: Rate, now: datetime) -> Starts:
+    """The starts that the rate counts now."""
+    since = now - timedelta(seconds=rate.window_seconds)
+    rows = await tx.all(_Row, _COUNTED, pool=pool, since=since)
+    times = tuple(sorted(row.at for row in rows if row.at is not None))
+    return Starts(times, len(rows) - len(times))
+
+
 class Rates:
     """What one transaction knows of the starts in pools that it holds."""
 
@@ -75,9 +83,7 @@ class Rates:
             return
         since = self._now - timedelta(seconds=rate.window_seconds)
         await self._tx.execute(_PAST, pool=pool, since=since)
-        rows = await self._tx.all(_Row, _COUNTED, pool=pool, since=since)
-        times = tuple(sorted(row.at for row in rows if row.at is not None))
-        self.known[pool] = Starts(times, len(rows) - len(times))
+        self.known[pool] = await counted(self._tx, pool, rate, self._now)
 
     async def adopt(self, pool: PoolId, lanes: Collection[LaneId]) -> None:
         """A rate binds these lanes from now on: whoever holds a slot counts, and who ended meanwhile is told of."""

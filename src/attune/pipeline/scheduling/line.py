@@ -24,13 +24,15 @@ _STATE: Final = """
 # The names in these statements are those of our own structs.
 _READY: Final = f"""
     SELECT {_COLUMNS} FROM entry
-     WHERE state = 'ready' AND (band, enqueued_at, sequence) > (:band, :enqueued_at, :sequence)
-     ORDER BY band, enqueued_at, sequence LIMIT :page FOR UPDATE SKIP LOCKED
+     WHERE state = 'ready'
+       AND (band, enqueued_at, sequence, execution) > (:band, :enqueued_at, :sequence, :execution)
+     ORDER BY band, enqueued_at, sequence, execution LIMIT :page FOR UPDATE SKIP LOCKED
 """  # noqa: S608
 _READY_IN_BAND: Final = f"""
     SELECT {_COLUMNS} FROM entry
-     WHERE state = 'ready' AND band = :band AND (enqueued_at, sequence) > (:enqueued_at, :sequence)
-     ORDER BY enqueued_at, sequence LIMIT :page FOR UPDATE SKIP LOCKED
+     WHERE state = 'ready' AND band = :band
+       AND (enqueued_at, sequence, execution) > (:enqueued_at, :sequence, :execution)
+     ORDER BY enqueued_at, sequence, execution LIMIT :page FOR UPDATE SKIP LOCKED
 """  # noqa: S608
 
 
@@ -40,14 +42,27 @@ class _State(msgspec.Struct, frozen=True):
     ageing: float | None
 
 
+class _Place(msgspec.Struct, frozen=True):
+    """Up to where a reader has come."""
+
+    enqueued_at: datetime = _LONG_AGO
+    sequence: int = 0
+    execution: int = 0
+
+    @classmethod
+    def of(cls, entry: Entry) -> "_Place":
+        return cls(entry.enqueued_at, entry.sequence, entry.execution)
+
+
 class ReadyLine:
     """Reads on from where it stopped. `cap` is the limit of the whole system, if it has one."""
 
     def __init__(self, cap: int | None, ageing: float | None) -> None:
         self.cap = cap
         self._ageing = ageing
-        self._after: tuple[int, datetime, int] = (-1, _LONG_AGO, 0)
-        self._after_in = dict.fromkeys(Priority, (_LONG_AGO, 0))
+        self._band = -1
+        self._after = _Place()
+        self._after_in = dict.fromkeys(Priority, _Place())
 
     @property
     def is_aged(self) -> bool:
@@ -56,30 +71,21 @@ class ReadyLine:
     async def next(self, tx: Tx, count: int) -> list[Entry]:
         if self._ageing is not None:
             return await self._next_aged(tx, count)
-        band, enqueued_at, sequence = self._after
-        found = await tx.all(
-            Entry, _READY, band=band, enqueued_at=enqueued_at, sequence=sequence, page=count
-        )
+        after = msgspec.structs.asdict(self._after)
+        found = await tx.all(Entry, _READY, band=self._band, page=count, **after)
         if found:
-            last = found[-1]
-            self._after = (last.band, last.enqueued_at, last.sequence)
+            self._band, self._after = found[-1].band, _Place.of(found[-1])
         return found
 
     async def _next_aged(self, tx: Tx, count: int) -> list[Entry]:
         found: list[Entry] = []
-        for band, (enqueued_at, sequence) in self._after_in.items():
-            found += await tx.all(
-                Entry,
-                _READY_IN_BAND,
-                band=band,
-                enqueued_at=enqueued_at,
-                sequence=sequence,
-                page=count,
-            )
-        found = sorted(found, key=lambda one: due(_waiter(one), self._ageing))[:count]
-        for one in found:
-            self._after_in[one.band] = (one.enqueued_at, one.sequence)
-        return found
+        for band, after in self._after_in.items():
+            place = msgspec.structs.asdict(after)
+            found += await tx.all(Entry, _READY_IN_BAND, band=band, page=count, **place)
+        found = sorted(found, key=lambda one: (*due(_waiter(one), self._ageing), one.execution))
+        for one in found[:count]:
+            self._after_in[one.band] = _Place.of(one)
+        return found[:count]
 
 
 async def ready_line(tx: Tx) -> ReadyLine | None:

@@ -252,7 +252,12 @@ sa.Index(
 
 _partial("ix_entry_queued", entry.c.state == "queued", entry.c.lane, entry.c.band, entry.c.sequence)
 _partial(
-    "ix_entry_ready", entry.c.state == "ready", entry.c.band, entry.c.enqueued_at, entry.c.sequence
+    "ix_entry_ready",
+    entry.c.state == "ready",
+    entry.c.band,
+    entry.c.enqueued_at,
+    entry.c.sequence,
+    entry.c.execution,
 )
 _partial("ix_entry_handed", entry.c.state == "handed", entry.c.worker)
 

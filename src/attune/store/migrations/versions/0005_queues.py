@@ -39,6 +39,7 @@ ALTER TABLE entry SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_thr
 def upgrade() -> None:
     _widen_policy()
     _widen_lane()
+    _index_ready("band", "enqueued_at", "sequence", "execution")
     _create_pool()
     _create_admission()
     _create_decision()
@@ -58,6 +59,7 @@ def downgrade() -> None:
         op.drop_table(name)
     for name in ("ix_lane_retry_at", "ix_lane_policy"):
         op.drop_index(name, "lane")
+    _index_ready("band", "enqueued_at", "sequence")
     _narrow("policy", _POLICY)
     _narrow("lane", _LANE)
 
@@ -74,6 +76,13 @@ _LANE = (
     "retry_at",
     "next_decision",
 )
+
+
+def _index_ready(*columns: str) -> None:
+    """The order in which those that wait for a worker are read: it tells any two of them apart."""
+    where = sa.text("state = 'ready'")
+    op.drop_index("ix_entry_ready", "entry")
+    op.create_index("ix_entry_ready", "entry", columns, postgresql_where=where, sqlite_where=where)
 
 
 def _narrow(table: str, columns: tuple[str, ...]) -> None:
