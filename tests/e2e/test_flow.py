@@ -1,4 +1,5 @@
-"""The same story on both profiles: `attune up`, and an API, two executors and two workers on PostgreSQL and RabbitMQ."""
+"""The same story on every profile: `attune up`; an API, two executors and two workers on PostgreSQL and RabbitMQ; the
+same with queues in Redis."""
 
 import hashlib
 import hmac
@@ -15,11 +16,12 @@ import attune
 from attune.client.errors import AttuneApiError
 from harness.postgresql import PostgreSQL
 from harness.rabbitmq import RabbitMQ
+from harness.redis import Redis
 from harness.waiting import wait_until
 from tests.e2e.installation import Installation, production
 
 
-@pytest.fixture(scope="module", params=["embedded", "production"])
+@pytest.fixture(scope="module", params=["embedded", "production", "redis"])
 def installation(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
@@ -33,6 +35,11 @@ def installation(
     url = postgresql.create_database()
     broker = rabbitmq.create_vhost()
     with production(folder, url, broker) as made:
+        if request.param == "redis":
+            redis: Redis = request.getfixturevalue("redis_server")
+            redis.flush()
+            made.variables["ATTUNE__REDIS__URL"] = redis.url
+            made.variables["ATTUNE__EXECUTOR__QUEUE__BACKEND"] = "redis"
         yield made.roles()
     rabbitmq.delete_vhost(broker)
     postgresql.drop_database(url)

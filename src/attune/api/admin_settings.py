@@ -40,7 +40,9 @@ def settings_routes(parts: ApiParts) -> APIRouter:
         require_administrator(rights, "Settings are changed")
         asked = body or UpdateSettingsRequest()
         await database.run(change_settings, asked.changes, rights.caller.identity, clock.now())
-        if asked.changes:  # executors hear of it themselves, and hand over what a raised cap has room for
+        if (
+            asked.changes
+        ):  # executors hear of it themselves, and hand over what a raised cap has room for
             await parts.flow.promote()
         return SettingsAnswer(data=await shown(), message=_ignored(asked.unknown))
 

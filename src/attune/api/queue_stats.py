@@ -1,10 +1,11 @@
-"""/actions/{ref}/queue-stats: how much of an action runs, waits and is done."""
+"""/actions/{ref}/queue-stats: how much of an action runs, waits and is done. It tells of load, so it needs a right."""
 
 from datetime import datetime, timedelta
 
 from fastapi import APIRouter
 
-from attune.api.access import ACTIONS, readable
+from attune.api.access import permitted
+from attune.api.action_queues import QUEUES
 from attune.api.answers import Answer
 from attune.api.authentication import RightsOf
 from attune.api.bodies import router
@@ -20,7 +21,7 @@ from attune.store.database import Tx
 def queue_stats_routes(parts: ApiParts) -> APIRouter:
     routes = router("/api/v1/actions", "actions")
 
-    @routes.get("/{ref}/queue-stats", summary="Count its queue", responses=refusals(404))
+    @routes.get("/{ref}/queue-stats", summary="Count its queue", responses=refusals(403, 404))
     async def show(ref: Key, rights: RightsOf) -> Answer[QueueStatsResponse]:
         stale, now = parts.flow.terms.stale, parts.clock.now()
         return Answer(data=await parts.database.read(_stats, rights, ref, stale, now))
@@ -31,7 +32,7 @@ def queue_stats_routes(parts: ApiParts) -> APIRouter:
 async def _stats(
     tx: Tx, rights: Rights, ref: str, stale: timedelta, now: datetime
 ) -> QueueStatsResponse:
-    action = await readable(tx, ACTIONS, rights, ref)
+    action = await permitted(tx, QUEUES, rights, ref, "read")
     found = await queue_stats(tx, action.ref)
     return QueueStatsResponse(
         action_id=action.id,

@@ -272,6 +272,13 @@ async def test_an_unused_action_has_an_empty_queue(quiet: Plant, watcher: Client
     assert (await watcher.get("/api/v1/actions/core.nothing/queue-stats")).status == 404
 
 
+async def test_the_statistics_of_a_queue_are_for_those_who_may_see_queues(quiet: Plant) -> None:
+    path = "/api/v1/actions/core.echo/queue-stats"
+    for permission_set, status in (("core.viewer", 200), ("core.executor", 403)):
+        client = await quiet.client(permission_set.replace(".", "_"), permission_set)
+        assert (await client.get(path)).status == status
+
+
 async def test_running_needs_a_right_and_gives_none_away(quiet: Plant, watcher: Client) -> None:
     body = {"action_ref": "core.echo"}
     viewer = await quiet.client("viewer", "core.viewer")

@@ -106,9 +106,10 @@ async def _take_back(
     await _again(tx, outbox, fates[Fate.AGAIN], now)
     await _abandon(tx, outbox, fates[Fate.ABANDONED], lost, reason, now)
     await _cancel(tx, outbox, fates[Fate.CANCELLED], now)
-    gone = [one.execution for one in fates[Fate.ABANDONED] + fates[Fate.CANCELLED]]
-    # Nobody knows whether they began; for a rate limit they did.
-    await lanes.leave(gone, dict.fromkeys(gone, now))
+    gone = fates[Fate.ABANDONED] + fates[Fate.CANCELLED]
+    # Where no start was told, nobody knows whether there was one; for a rate limit there was.
+    started = {one.execution: now for one in gone if one.status is not _S.RUNNING}
+    await lanes.leave([one.execution for one in gone], started)
     await lanes.save()
     outbox.hurry(lanes.promoted | {one.execution for one in fates[Fate.AGAIN]})
     return len(held)

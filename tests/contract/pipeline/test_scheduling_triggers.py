@@ -1,0 +1,46 @@
+"""The table of scheduling triggers: whatever happens, whoever is next goes at once, and without the fallback."""
+
+import pytest
+
+from attune.kernel.statuses import ExecutionStatus as S
+from tests.contract.pipeline.bench import Bench
+
+
+async def test_execution_requested_enqueues_and_tries_to_schedule(bench: Bench) -> None:
+    await bench.policy(concurrency_limit=1)
+    first, second = await bench.ask(count=2)
+    assert await bench.running() == [first]
+    assert await bench.waiting() == [second]
+
+
+@pytest.mark.parametrize("status", [S.COMPLETED, S.FAILED, S.TIMEOUT])
+async def test_an_end_releases_the_slot_and_the_next_goes_in_the_same_step(
+    bench: Bench, status: S
+) -> None:
+    await bench.policy(concurrency_limit=1)
+    first, second, third = await bench.ask(count=3)
+    assert await bench.end(first, status=status) == [second]
+    assert await bench.running() == [second]
+    assert await bench.waiting() == [third]
+
+
+async def test_execution_cancelled_removes_it_and_the_next_moves_up(bench: Bench) -> None:
+    await bench.policy(concurrency_limit=1)
+    first, second, third = await bench.ask(count=3)
+    await bench.flow.cancel(second)
+    assert await bench.waiting() == [third]
+    await bench.flow.cancel(first)  # its worker is asked, and says so
+    assert await bench.end(first, status=S.CANCELLED) == [third]
+    assert await bench.running() == [third]
+
+
+async def test_the_periodic_fallback_schedules_what_no_event_told_of(bench: Bench) -> None:
+    """A limit that somebody raised in the table itself, behind everybody's back."""
+    await bench.policy(concurrency_limit=1)
+    first, second = await bench.ask(count=2)
+    await bench.execute("UPDATE policy SET concurrency_limit = 2")
+    await bench.execute("UPDATE catalog_version SET version = version + 1")
+    assert await bench.running() == [first]
+    await bench.flow.arrange()
+    await bench.flow.promote()
+    assert await bench.running() == [first, second]
