@@ -19,7 +19,7 @@ from tests.unit.catalog.packs import SHOP, archive
 PUBLIC = {
     "/health", "/health/live", "/health/ready", "/health/detailed", "/auth/settings",
     "/auth/register", "/auth/login", "/auth/refresh", "/auth/ldap/login", "/docs", "/openapi.json",
-    "/api/v1/webhooks/{webhook_key}",
+    "/api/v1/webhooks/{webhook_key}", "/metrics",
 }  # fmt: skip
 LAB: dict[str, Any] = {"ref": "lab", "label": "Lab", "version": "1"}
 

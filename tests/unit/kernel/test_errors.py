@@ -19,7 +19,14 @@ def test_every_error_has_a_code_of_its_own() -> None:
 
 def test_only_what_may_pass_by_itself_is_retriable() -> None:
     retriable = {kind.code for kind in every_error() if kind.retriable}
-    assert retriable == {"unavailable", "database_unavailable", "bus_unavailable", "contention"}
+    assert retriable == {
+        "unavailable",
+        "database_unavailable",
+        "bus_unavailable",
+        "queue_unavailable",
+        "queue_lost",
+        "contention",
+    }
 
 
 def test_an_error_crosses_a_process_whole() -> None:

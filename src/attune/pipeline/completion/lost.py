@@ -104,6 +104,7 @@ async def _take_back(
     for one in held:
         fates[fate_of(one, known[one.definition])].append(one)
     await _again(tx, outbox, fates[Fate.AGAIN], now)
+    await lanes.begin_anew({one.execution: one.lane for one in fates[Fate.AGAIN]})
     await _abandon(tx, outbox, fates[Fate.ABANDONED], lost, reason, now)
     await _cancel(tx, outbox, fates[Fate.CANCELLED], now)
     gone = fates[Fate.ABANDONED] + fates[Fate.CANCELLED]

@@ -40,10 +40,7 @@ _SHARING: Final = """
      ORDER BY id
 """
 _NOT_BEGUN: Final = """
-    SELECT a.execution FROM admission a
-      LEFT JOIN entry e ON e.execution = a.execution AND e.attempt > 1 AND e.state <> 'queued'
-      LEFT JOIN execution x ON x.id = e.execution AND x.started_at IS NULL
-     WHERE a.pool = :pool AND (a.at IS NULL OR x.id IS NOT NULL) ORDER BY a.execution LIMIT :most
+    SELECT execution FROM admission WHERE pool = :pool AND at IS NULL ORDER BY execution LIMIT :most
 """
 
 

@@ -1,4 +1,4 @@
-"""Starts under a rate limit, one row each, counted from the admission until their window is over.
+"""Starts under a rate limit, one row for each attempt, counted from the admission until their window is over.
 
 The row is there before the execution begins, without a time, and counts as if it began now; the time is written when
 the start is told. So no window of start times ever holds more than its maximum.
@@ -13,23 +13,12 @@ import msgspec
 from attune.kernel.ids import ExecutionId, LaneId, PoolId
 from attune.pipeline.policies.gates import Starts
 from attune.pipeline.policies.model import Rate
-from attune.store import schema
 from attune.store.database import Tx
 
 GATES: Final = "gates"
 
-# A later attempt begins anew: until its start is told, it counts as now, whenever the one before began.
-_COUNTED: Final = """
-    SELECT CASE WHEN x.id IS NULL THEN a.at END AS at
-      FROM admission a
-      LEFT JOIN entry e ON e.execution = a.execution AND e.attempt > 1 AND e.state <> 'queued'
-      LEFT JOIN execution x ON x.id = e.execution AND x.started_at IS NULL
-     WHERE a.pool = :pool AND (a.at IS NULL OR a.at > :since OR x.id IS NOT NULL)
-"""
-_PAST: Final = """
-    DELETE FROM admission WHERE pool = :pool AND at <= :since
-       AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.execution = admission.execution)
-"""
+_COUNTED: Final = "SELECT at FROM admission WHERE pool = :pool AND (at IS NULL OR at > :since)"
+_PAST: Final = "DELETE FROM admission WHERE pool = :pool AND at <= :since"
 _TELL_ENDED: Final = """
     UPDATE admission SET at = (SELECT x.started_at FROM execution x WHERE x.id = admission.execution)
      WHERE pool = :pool AND at IS NULL
@@ -40,26 +29,27 @@ _DROP_ENDED: Final = """
        AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.execution = admission.execution)
 """
 _ADOPT: Final = """
-    INSERT INTO admission (execution, pool, at)
-    SELECT e.execution, :pool, x.started_at FROM entry e JOIN execution x ON x.id = e.execution
+    INSERT INTO admission (execution, attempt, pool, at)
+    SELECT e.execution, e.attempt, :pool, x.started_at
+      FROM entry e JOIN execution x ON x.id = e.execution
      WHERE e.lane = ANY(:lanes::bigint[]) AND e.state <> 'queued'
-    ON CONFLICT (execution) DO UPDATE SET pool = excluded.pool
+    ON CONFLICT (execution, attempt) DO UPDATE SET pool = excluded.pool
 """
+_ADMIT: Final = """
+    INSERT INTO admission (execution, attempt, pool)
+    SELECT e.execution, e.attempt, :pool FROM entry e WHERE e.execution = ANY(:ids::bigint[])
+    ON CONFLICT (execution, attempt) DO NOTHING
+"""
+# What is told twice, running and at the end, counts as it was told first.
 _BEGAN: Final = """
     UPDATE admission SET at = v.at FROM ROWS(:began AS v(execution bigint, at timestamptz))
-     WHERE admission.execution = v.execution
+     WHERE admission.execution = v.execution AND admission.at IS NULL
 """
 _NEVER: Final = "DELETE FROM admission WHERE execution = ANY(:ids::bigint[]) AND at IS NULL"
 
 
 class _Row(msgspec.Struct, frozen=True):
     at: datetime | None
-
-
-class _Admission(msgspec.Struct, frozen=True):
-    execution: ExecutionId
-    pool: PoolId
-    at: datetime | None = None
 
 
 async def counted(tx: Tx, pool: PoolId, rate: Rate, now: datetime) -> Starts:
@@ -93,11 +83,9 @@ class Rates:
         self.known.pop(pool, None)
 
     async def admit(self, pool: PoolId, executions: Collection[ExecutionId]) -> None:
-        """One that was taken back from a worker has its row already."""
-        rows = [_Admission(one, pool) for one in executions]
-        await self._tx.insert(schema.admission, rows, skip_existing=True)
+        await self._tx.execute(_ADMIT, pool=pool, ids=sorted(executions))
         known = self.known.get(pool, Starts())
-        self.known[pool] = Starts(known.times, known.pending + len(rows))
+        self.known[pool] = Starts(known.times, known.pending + len(executions))
 
     async def ended(self, started: Mapping[ExecutionId, datetime | None]) -> None:
         """When each of these began; one that never did gives its place back."""

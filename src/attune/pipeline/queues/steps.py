@@ -30,6 +30,7 @@ from attune.pipeline.queues.model import (
     Waiter,
 )
 from attune.pipeline.queues.promotion import Promotion
+from attune.pipeline.queues.rates import tell_starts
 from attune.store import schema
 from attune.store.database import Tx
 
@@ -39,6 +40,11 @@ _LEAVE: Final = """
 """
 _BACK: Final = """
     UPDATE entry SET state = 'queued', reason = 'pause' WHERE lane = :lane AND state = 'ready'
+    RETURNING execution, lane, state, band, sequence
+"""
+_BACK_AGAIN: Final = """
+    UPDATE entry SET state = 'queued', reason = 'rate_limit'
+     WHERE execution = ANY(:ids::bigint[]) AND state = 'ready'
     RETURNING execution, lane, state, band, sequence
 """
 _STILL_QUEUED: Final = """
@@ -127,11 +133,24 @@ class Lanes(Promotion):
     async def take_slots_back(self, lane_id: LaneId) -> None:
         """Whoever has a slot and no worker waits again, where it stood."""
         gone = await self.tx.all(_Gone, _BACK, lane=lane_id)
-        lane = self.held.lanes[lane_id]
+        await self._wait_again(self.held.lanes[lane_id], gone, GateName.PAUSE)
+
+    async def begin_anew(self, lost: Mapping[ExecutionId, LaneId]) -> None:
+        """Attempts that were lost and go on with the next: each start counts, so under a rate they wait for it again."""
+        await locking.lock(self.tx, set(lost.values()), self.held)
+        lanes = [self.held.lanes[one] for one in sorted(set(lost.values()))]
+        for lane in lanes:
+            if lane.terms is not None and lane.terms.rate is not None:
+                ids = sorted(one for one, where in lost.items() if where == lane.id)
+                await tell_starts(self.tx, dict.fromkeys(ids, self.now))
+                gone = await self.tx.all(_Gone, _BACK_AGAIN, ids=ids)
+                await self._wait_again(lane, gone, GateName.RATE_LIMIT)
+
+    async def _wait_again(self, lane: Lane, gone: Sequence[_Gone], reason: GateName) -> None:
         items: list[Item] = []
         for one in sorted(gone, key=lambda each: each.sequence):
             items.append(Left(one.execution, one.sequence, one.band, held=True))
-            items.append(Joined(one.execution, one.sequence, one.band, GateName.PAUSE))
+            items.append(Joined(one.execution, one.sequence, one.band, reason))
         self.change(promoted(lane, -len(gone)), *items)
         self.count(lane, active=-len(gone))
         if lane.terms is not None and lane.terms.rate is not None:

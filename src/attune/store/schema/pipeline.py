@@ -125,6 +125,7 @@ admission = sa.Table(
     "admission",
     metadata,
     sa.Column("execution", Id, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("pool", Id, nullable=False),
     sa.Column("at", Moment),
 )

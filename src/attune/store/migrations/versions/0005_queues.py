@@ -216,9 +216,10 @@ def _create_admission() -> None:
     op.create_table(
         "admission",
         sa.Column("execution", Id, nullable=False, autoincrement=False),
+        sa.Column("attempt", sa.Integer, nullable=False, autoincrement=False),
         sa.Column("pool", Id, nullable=False),
         sa.Column("at", Moment),
-        sa.PrimaryKeyConstraint("execution", name="pk_admission"),
+        sa.PrimaryKeyConstraint("execution", "attempt", name="pk_admission"),
     )
     op.create_index("ix_admission_pool_at", "admission", ["pool", "at"])
 
