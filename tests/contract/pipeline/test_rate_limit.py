@@ -11,6 +11,7 @@ from attune.pipeline.completion.model import LostWorker
 from attune.pipeline.executions.model import Request
 from attune.pipeline.executions.requests import Order
 from attune.pipeline.processors.gate_keeper import GateKeeper, GateKeeperConfig
+from attune.store.database import Tx
 from tests.contract.pipeline.bench import Bench
 from tests.contract.pipeline.world import World, eventually
 
@@ -56,6 +57,27 @@ async def rested(keeper: Counted, passes: int) -> bool:
     return keeper.passes >= passes and bool(keeper.clock.next_due())  # type: ignore[attr-defined]
 
 
+async def quiet(bench: Bench, keeper: Counted) -> None:
+    """Return when every wake that was sent has been heard and answered, and the keeper rests."""
+    heard = asyncio.Event()
+    stop = bench.database.listen("a mark", lambda _key: heard.set())
+
+    async def mark(tx: Tx) -> None:
+        tx.wake("a mark")
+
+    async def resting() -> bool:
+        return await rested(keeper, 1) and not keeper._hurried.is_set()
+
+    passes = -1
+    while passes != keeper.passes:
+        passes = keeper.passes
+        heard.clear()
+        await bench.database.run(mark)
+        await heard.wait()
+        await eventually(resting)
+    stop()
+
+
 async def test_a_limit_of_one_lets_one_start_in_each_window(bench: Bench) -> None:
     await bench.policy(rate_limit=rate(1, 10))
     ids = await bench.ask(count=3)
@@ -85,6 +107,7 @@ async def test_the_gate_opens_by_itself_at_its_time_and_nobody_polls(bench: Benc
         return (await bench.lane()).retry_at == opens and gates._next == opens
 
     await eventually(planned)
+    await quiet(bench, gates)
     passes = gates.passes
     await bench.clock.manual.advance(59.9)
     assert (gates.passes, await bench.waiting()) == (passes, ids[2:])
@@ -94,6 +117,7 @@ async def test_the_gate_opens_by_itself_at_its_time_and_nobody_polls(bench: Benc
         return await bench.waiting() == []
 
     await eventually(opened)
+    await quiet(bench, gates)
     assert gates.passes == passes + 1
 
 
