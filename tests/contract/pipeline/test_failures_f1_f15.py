@@ -154,3 +154,16 @@ async def test_f12_a_limit_of_one_runs_one_and_then_the_next(proved: World) -> N
         return bool(await proved.value(int, "SELECT sum(active_count) FROM lane") == 0)
 
     await eventually(nobody_holds)
+
+
+async def test_f11_parents_that_wait_hold_no_slot_of_a_worker(bench: Bench) -> None:
+    """Only what a worker has counts against it, so the children of any number of parents that wait find room."""
+    await bench.policy(concurrency_limit=0)
+    parents = await bench.ask(count=50)
+    [child] = await bench.order([Request(action_ref="a.two", parent=parents[0])])
+    assert await bench.waiting("a.one") == parents
+    assert await bench.running("a.two") == [child.id]
+    loads = await bench.values(int, "SELECT count(*) FROM entry WHERE worker IS NOT NULL")
+    assert loads == [1]
+    await bench.end(child.id)
+    assert (await bench.execution(child.id)).parent == parents[0]
