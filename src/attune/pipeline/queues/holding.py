@@ -55,8 +55,8 @@ class Holding:
 
     async def gates(self, lane: Lane) -> list[Gate]:
         pools = self.pools_of(lane)
-        if lane.terms is not None and lane.terms.rate is not None:
-            await self.rates.load(pools[WHOLE].id, lane.terms.rate)
+        if lane.rate is not None:
+            await self.rates.load(pools[WHOLE].id, lane.rate)
         return gates(lane, pools, self.rates.known, self.now)
 
     def pools_of(self, lane: Lane) -> dict[str, Pool]:

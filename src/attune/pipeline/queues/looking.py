@@ -99,7 +99,7 @@ def _empty(policy: PolicyId, key: str) -> Pool:
 
 
 async def _view(tx: Tx, lane: Lane, pools: dict[str, Pool], now: datetime) -> LaneView:
-    rate = lane.terms.rate if lane.terms else None
+    rate = lane.rate
     if rate is None:
         return LaneView(lane, pools)
     pool = pools[WHOLE].id

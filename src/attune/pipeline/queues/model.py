@@ -16,7 +16,7 @@ from attune.kernel.ids import (
 )
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions.model import Priority
-from attune.pipeline.policies.model import EffectivePolicy, GateName, Method
+from attune.pipeline.policies.model import EffectivePolicy, GateName, Method, Rate
 
 
 class State(StrEnum):
@@ -59,6 +59,10 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     def cancels(self) -> bool:
         """Whether it turns away what its limit has no room for."""
         return self.terms is not None and self.terms.method is Method.CANCEL
+
+    @property
+    def rate(self) -> Rate | None:
+        return self.terms.rate if self.terms is not None else None
 
     @property
     def name(self) -> str:

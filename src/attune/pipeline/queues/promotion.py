@@ -174,7 +174,7 @@ class Promotion(Holding):
         ]
         self.change(promoted(lane, len(given)), *items)
         self.count(lane, active=len(given), admitted=True)
-        if lane.terms is not None and lane.terms.rate is not None:
+        if lane.rate is not None:
             pool = self.pools_of(lane)[WHOLE].id
             await self.rates.admit(pool, [turn.waiter.execution for turn in given])
 

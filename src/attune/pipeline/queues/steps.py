@@ -140,7 +140,7 @@ class Lanes(Promotion):
         await locking.lock(self.tx, set(lost.values()), self.held)
         lanes = [self.held.lanes[one] for one in sorted(set(lost.values()))]
         for lane in lanes:
-            if lane.terms is not None and lane.terms.rate is not None:
+            if lane.rate is not None:
                 ids = sorted(one for one, where in lost.items() if where == lane.id)
                 await tell_starts(self.tx, dict.fromkeys(ids, self.now))
                 gone = await self.tx.all(_Gone, _BACK_AGAIN, ids=ids)
@@ -153,7 +153,7 @@ class Lanes(Promotion):
             items.append(Joined(one.execution, one.sequence, one.band, reason))
         self.change(promoted(lane, -len(gone)), *items)
         self.count(lane, active=-len(gone))
-        if lane.terms is not None and lane.terms.rate is not None:
+        if lane.rate is not None:
             await self.rates.ended(dict.fromkeys(one.execution for one in gone))
 
     async def adopt_starts(self, ids: Collection[LaneId]) -> None:
@@ -228,7 +228,7 @@ class Lanes(Promotion):
         self.change(left(lane, [one.state for one in gone]), *items)
         held = [one.execution for one in gone if one.state is not State.QUEUED]
         self.count(lane, active=-len(held))
-        if lane.terms is not None and lane.terms.rate is not None:
+        if lane.rate is not None:
             await self.rates.ended({one: started.get(one) for one in held})
 
 

@@ -1,5 +1,7 @@
 """Policies bind lanes: pools, starts under a rate limit, decisions, runtime settings, and statistics for others."""
 
+from collections.abc import Callable
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -111,13 +113,13 @@ def _widen_lane() -> None:
         op.create_index(index, "lane", [name], postgresql_where=where, sqlite_where=where)
 
 
-def _rebuild(table: str, create: object) -> None:
+def _rebuild(table: str, create: Callable[[], None]) -> None:
     """SQLite adds a column behind the constraints only, so the table is made anew and filled from the old one."""
     connection = op.get_bind()
     columns = [row[1] for row in connection.execute(sa.text(f"PRAGMA table_info({table})"))]
     names = ", ".join(columns)
     op.rename_table(table, f"{table}_before")
-    create()  # type: ignore[operator]
+    create()
     op.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM {table}_before")
     op.drop_table(f"{table}_before")
 
