@@ -113,4 +113,7 @@ async def _definition(tx: Tx, action: Action) -> ActionDefinition:
         timeout_seconds=action.timeout_seconds,
         max_retries=action.max_retries,
         on_worker_lost=action.on_worker_lost,
+        required_worker_runtimes=action.required_worker_runtimes,
+        limits=action.limits,
+        reuse=action.reuse,
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from attune.catalog.retrying import Limits, Retry
 from attune.kernel.ids import (
     ActionId,
     IdentityId,
@@ -112,6 +113,9 @@ class Action(Row, frozen=True, kw_only=True):
     timeout_seconds: int | None = None
     max_retries: int = 0
     on_worker_lost: str = "retry"
+    retry: Retry | None = None
+    limits: Limits | None = None
+    reuse: bool = False
     worker_selector: dict[str, Any] = {}
     worker_tolerations: list[Any] = []
     worker_affinity: dict[str, Any] = {}
@@ -199,3 +203,6 @@ class ActionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: int | None
     max_retries: int
     on_worker_lost: str
+    required_worker_runtimes: dict[str, Any] = {}
+    limits: Limits | None = None
+    reuse: bool = False

@@ -37,6 +37,15 @@ class Affinity(msgspec.Struct, frozen=True):
     anti_affinity: list[SelectorTerm] = []
 
 
+class Needs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one execution asks of a worker, beside its action's runtime. `avoid` are those it failed on before."""
+
+    selector: dict[str, str] = {}
+    tolerations: tuple[Toleration, ...] = ()
+    affinity: Affinity = Affinity()
+    avoid: tuple[int, ...] = ()
+
+
 SHAPES: dict[str, Any] = {
     "worker_selector": dict[str, str],
     "worker_tolerations": list[Toleration],

@@ -7,7 +7,7 @@ import os
 import socket
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import pydantic
 from pydantic import AfterValidator, Field, SecretStr
@@ -94,13 +94,38 @@ class ExecutorSettings(Section):
     worker_queue_ttl: Seconds = 300
     health_check_interval: Seconds = 30
     no_worker_grace: Annotated[float, Field(ge=0)] = 0
+    worker_failure_threshold: Count = 5
+    worker_set_aside: Seconds = 300
 
 
 def _default_worker_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
+class WorkerKind(StrEnum):
+    LOCAL = "local"
+    REMOTE = "remote"
+    CONTAINER = "container"
+
+
+def _default_worker_kind() -> WorkerKind:
+    """What container engines leave behind tells that this is one."""
+    marks = (Path("/.dockerenv"), Path("/run/.containerenv"))
+    inside = any(mark.exists() for mark in marks) or "KUBERNETES_SERVICE_HOST" in os.environ
+    return WorkerKind.CONTAINER if inside else WorkerKind.LOCAL
+
+
+class WorkerTaint(Section):
+    """Keeps executions away that do not tolerate it, or, with `prefer_no_schedule`, lets them come last."""
+
+    key: Annotated[str, Field(min_length=1, max_length=255)]
+    value: str | None = None
+    effect: Literal["no_schedule", "prefer_no_schedule"] = "no_schedule"
+
+
 class WorkerSettings(Section):
+    """`/health` is answered at `health_host`:`health_port`; port 0 takes a free one, which `attune worker show` tells."""
+
     name: Annotated[str, Field(min_length=1, max_length=255)] = Field(
         default_factory=_default_worker_name
     )
@@ -108,7 +133,10 @@ class WorkerSettings(Section):
     shutdown_timeout: Seconds = 30
     capacity: Count = 10
     labels: dict[str, str] = {}
-    taints: list[dict[str, str]] = []
+    taints: list[WorkerTaint] = []
+    type: WorkerKind = Field(default_factory=_default_worker_kind)
+    health_host: str = "127.0.0.1"
+    health_port: Annotated[int, Field(ge=0, le=65535)] = 0
 
 
 class PacksSettings(Section):

@@ -12,7 +12,7 @@ from attune.kernel.ids import Ids
 from attune.kernel.settings import Settings
 from attune.pipeline.completion.model import LostWorker
 from attune.pipeline.flow import Flow
-from attune.pipeline.workers.model import Registration, Worker
+from attune.pipeline.workers.model import Registration, Worker, WorkerType
 from attune.pipeline.workers.steps import register
 from attune.worker.assembly import Places
 from attune.worker.detection import supported_runtimes
@@ -106,7 +106,8 @@ class WorkerPart:
             incarnation=base.ids.token(size=16),
             host=base.host,
             labels=settings.labels,
-            taints=settings.taints,
+            worker_type=WorkerType(settings.type.value),
+            taints=[taint.model_dump(exclude_none=True) for taint in settings.taints],
         )
 
     def _token_for(self, hand_off: HandOff) -> str | None:

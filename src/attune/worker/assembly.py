@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from attune.catalog.model import ActionDefinition
+from attune.catalog.retrying import Limits
 from attune.worker.errors import CannotRun
 from attune.worker.handoffs import HandOff
 from attune.worker.model import (
@@ -81,6 +82,8 @@ def _action(hand_off: HandOff, definition: ActionDefinition, places: Places) -> 
         parameter_format=ParameterFormat(definition.parameter_format),
         output_format=OutputFormat(definition.output_format),
         timeout_seconds=hand_off.timeout_seconds,
+        limits=definition.limits or Limits(),
+        reuse=definition.reuse,
     )
 
 

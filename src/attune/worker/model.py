@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from attune.catalog.retrying import Limits
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
 
@@ -59,7 +60,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     """What to run, as it was when the execution was requested.
 
     `entrypoint` is a file of the pack, or the script itself where `inline`. `interpreter` is the start of
-    the command line, for an environment of the pack's own; empty means the runtime's usual one.
+    the command line, for an environment of the pack's own; empty means the runtime's usual one. With `reuse`
+    executions of the action share a process, one after the other, where the runtime can.
     """
 
     ref: str
@@ -73,6 +75,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     parameter_format: ParameterFormat = ParameterFormat.JSON
     output_format: OutputFormat = OutputFormat.TEXT
     timeout_seconds: float | None = None
+    limits: Limits = Limits()
+    reuse: bool = False
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,16 +4,34 @@ import asyncio
 import subprocess
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Protocol
 
 import msgspec
 
 from attune.worker.errors import CannotRun
+from attune.worker.model import Run
 from attune.worker.output import Output
 from attune.worker.pidfd import Watched
 from attune.worker.pipe import Pipe
 
 _DEATH: Final = 1.0
+
+
+class Running(Protocol):
+    """A run's first process, in a session of its own, while it runs."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def ended(self) -> asyncio.Future[None]:
+        """Of the process itself; others may still hold its streams."""
+
+    def close(self) -> int | None:
+        """Take what is left in the pipes and reap; the exit code as a shell tells it, None if it cannot die."""
+
+    def kill(self) -> None:
+        """The process alone, and wait for its end in place."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +84,14 @@ class Child:
         self._popen.kill()
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(_DEATH)
+
+
+class Starter:
+    """How a run's first process comes about."""
+
+    async def start(self, run: Run, command: Command, stdout: Output, stderr: Output) -> Running:
+        """Raise CannotRun if the system refuses to start it."""
+        return Child(command, stdout, stderr)
 
 
 def _start(command: Command) -> subprocess.Popen[bytes]:

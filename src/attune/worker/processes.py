@@ -16,7 +16,7 @@ from attune.worker.formats import data_of
 from attune.worker.limits import until_ended
 from attune.worker.model import Finish, OutputFormat, Run, Stop
 from attune.worker.output import Output
-from attune.worker.process import Child
+from attune.worker.process import Running, Starter
 
 # A process that the kernel itself holds back does not even heed KILL; a run does not wait for it for ever.
 _KILL_PATIENCE: Final = 5.0
@@ -27,18 +27,21 @@ _log = structlog.get_logger()
 class Processes:
     """`inherited` is what a child may see of our own environment; `grace` the seconds from TERM to KILL."""
 
-    def __init__(self, *, clock: Clock, inherited: Mapping[str, str], grace: float) -> None:
+    def __init__(
+        self, *, clock: Clock, inherited: Mapping[str, str], grace: float, starter: Starter
+    ) -> None:
         self._clock = clock
         self._inherited = inherited
         self._grace = grace
         self._descendants = Descendants(clock)
+        self._starter = starter
 
     async def run(
         self, run: Run, *, stdout: Output, stderr: Output, cancel: asyncio.Event
     ) -> Finish:
         async with private_folder(run) as folder:
             with command_of(run, self._inherited, folder) as command:
-                child = Child(command, stdout, stderr)
+                child = await self._starter.start(run, command, stdout, stderr)
             stop, exit_code = await self._supervise(run, child, cancel)
         if stop:
             return decide.stopped(stop, run.action.timeout_seconds, exit_code)
@@ -48,7 +51,7 @@ class Processes:
         return decide.ended(exit_code, data, stderr.text())
 
     async def _supervise(
-        self, run: Run, child: Child, cancel: asyncio.Event
+        self, run: Run, child: Running, cancel: asyncio.Event
     ) -> tuple[Stop | None, int | None]:
         """Why it was stopped, if it was, and its exit code; afterwards nothing of it runs."""
         lineage = Lineage(child.pid, f"{EXECUTION}={run.execution_id}".encode())

@@ -25,6 +25,7 @@ from attune.worker.model import (
 )
 from attune.worker.native import CORE, Native, Surroundings
 from attune.worker.output import OnOutput, Output, unheard
+from attune.worker.process import Starter
 from attune.worker.processes import Processes
 
 NATIVES: Final[Mapping[str, Native]] = MappingProxyType({**CORE, "core.http_request": http_request})
@@ -48,7 +49,9 @@ class Runner:
         self._clock = clock
         self._natives = natives
         self._settings = settings
-        self._processes = Processes(clock=clock, inherited=environment, grace=settings.grace)
+        self._processes = Processes(
+            clock=clock, inherited=environment, grace=settings.grace, starter=Starter()
+        )
 
     async def run(
         self, run: Run, *, cancel: asyncio.Event, on_output: OnOutput = unheard

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from attune.catalog.retrying import Retries, Retry
 from attune.kernel.errors import InvalidInput
 from attune.kernel.ids import (
     ActionDefinitionId,
@@ -58,6 +59,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     worker_affinity: dict[str, Any] | None = None
     priority: Priority = Priority.NORMAL
     timeout_seconds: float | None = None
+    max_retries: int | None = None
+    retry: Retry | None = None
     idempotency_key: str | None = None
     trace_tag: str | None = None
 
@@ -92,6 +95,7 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
     worker_tolerations: list[Any] | None = None
     worker_affinity: dict[str, Any] | None = None
     workflow_task: dict[str, Any] | None = None
+    retry: Retries | None = None
     env_vars: dict[str, str] | None = None
     config: dict[str, Any] = {}
     result: dict[str, Any] | None = None

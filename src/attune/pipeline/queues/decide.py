@@ -9,6 +9,7 @@ import msgspec
 
 from attune.kernel.errors import Limited
 from attune.kernel.ids import PoolId
+from attune.pipeline.executions.decide import needs_of
 from attune.pipeline.executions.model import Execution
 from attune.pipeline.policies.decide import WHOLE, limit_pool, quota_pool, totals
 from attune.pipeline.policies.gates import (
@@ -231,5 +232,5 @@ def _entry(
         enqueued_at=at,
         attempt=one.attempt,
         definition=one.definition,
-        worker_selector=one.worker_selector,
+        needs=needs_of(one),
     )

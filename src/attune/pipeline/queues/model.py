@@ -2,10 +2,10 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
+from attune.catalog.placement import Needs
 from attune.kernel.ids import (
     ActionDefinitionId,
     ExecutionId,
@@ -84,7 +84,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """The row. Its order in the lane is band, then sequence; among lanes it is band, then age.
 
-    `reason` is what it began to wait for; what its lane waits for now stands in the lane.
+    `reason` is what it began to wait for; what its lane waits for now stands in the lane. `retries` attempts have
+    failed before this one, `losses` were lost before they were seen to run; `due_at` is since when a later one waits.
     """
 
     execution: ExecutionId
@@ -95,8 +96,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     reason: GateName | None
     enqueued_at: datetime
     attempt: int
+    retries: int = 0
+    losses: int = 0
+    due_at: datetime | None = None
     definition: ActionDefinitionId
-    worker_selector: dict[str, Any] | None = None
+    needs: Needs | None = None
     worker: WorkerId | None = None
     lease_expires_at: datetime | None = None
 

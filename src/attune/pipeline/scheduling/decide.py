@@ -1,9 +1,12 @@
 """Which worker gets which execution. Pure."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
+from typing import Final
 
 from attune.kernel.ids import WorkerId
+from attune.pipeline.scheduling.compatibility import can_run, looked_for, preference
 from attune.pipeline.scheduling.model import (
     Assignment,
     Demand,
@@ -14,6 +17,10 @@ from attune.pipeline.scheduling.model import (
 )
 from attune.pipeline.workers.model import Worker
 
+# A worker, and an action that it is set aside for.
+Setback = tuple[WorkerId, str]
+NONE_ASIDE: Final[frozenset[Setback]] = frozenset()
+
 
 def place(
     waiting: Sequence[Waiting],
@@ -21,35 +28,48 @@ def place(
     loads: Mapping[WorkerId, int],
     terms: Terms,
     now: datetime,
+    aside: AbstractSet[Setback] = NONE_ASIDE,
 ) -> Placement:
-    """In the order given, each to the compatible worker with the smallest share of its capacity in use."""
+    """In the order given, each to a compatible worker with room: one that it has not failed on, that it prefers, and
+    that has the smallest share of its capacity in use.
+
+    Who is set aside for the action gets it only if everybody who can run it is.
+    """
     load = {worker.id: loads.get(worker.id, 0) for worker in workers}
     assigned: list[Assignment] = []
     unplaceable: list[Unplaceable] = []
     for one in waiting:
-        able = [worker for worker in workers if can_run(worker, one.demand)]
+        able = candidates(one.demand, workers, aside)
         free = [worker for worker in able if load[worker.id] < worker.capacity]
         if free:
-            chosen = min(free, key=lambda w: (load[w.id] / w.capacity, w.id))
+            chosen = min(free, key=lambda w: _rank(w, one.demand, load[w.id]))
             load[chosen.id] += 1
             assigned.append(Assignment(one.entry, chosen.id))
-        elif not able and now >= one.entry.enqueued_at + terms.no_worker_grace:
+        elif not able and now >= _waits_since(one) + terms.no_worker_grace:
             unplaceable.append(Unplaceable(one.entry.execution, _nobody(one.demand, len(workers))))
     return Placement(assigned, unplaceable)
 
 
-def can_run(worker: Worker, demand: Demand) -> bool:
-    return _has_runtime(worker, demand.runtime) and all(
-        worker.labels.get(label) == value for label, value in demand.selector.items()
-    )
+def candidates(
+    demand: Demand, workers: Sequence[Worker], aside: AbstractSet[Setback]
+) -> list[Worker]:
+    """Those that may get it, whether or not they have room now."""
+    able = [worker for worker in workers if can_run(worker, demand)]
+    if not aside:
+        return able
+    return [w for w in able if (w.id, demand.action_ref) not in aside] or able
 
 
-def _has_runtime(worker: Worker, runtime: str | None) -> bool:
-    return runtime is None or any(each.name == runtime for each in worker.supported_runtimes)
+def _rank(worker: Worker, demand: Demand, load: int) -> tuple[object, ...]:
+    avoided = worker.id in demand.needs.avoid
+    return (avoided, -preference(worker, demand), load / worker.capacity, worker.id)
+
+
+def _waits_since(one: Waiting) -> datetime:
+    return one.entry.due_at or one.entry.enqueued_at
 
 
 def _nobody(demand: Demand, present: int) -> str:
-    wanted = [f"runtime {demand.runtime}"] if demand.runtime else []
-    wanted += [f"label {label}={value}" for label, value in sorted(demand.selector.items())]
-    looked_for = f"; looked for {', '.join(wanted)}" if wanted else ""
-    return f"no workers available{looked_for} ({present} active)"
+    wanted = looked_for(demand)
+    words = f"; looked for {', '.join(wanted)}" if wanted else ""
+    return f"no workers available{words} ({present} active)"

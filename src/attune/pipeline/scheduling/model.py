@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
+from attune.catalog.placement import Needs
 from attune.kernel.ids import ExecutionId, WorkerId
 from attune.pipeline.queues.model import Entry, QueueTerms
 
@@ -21,10 +21,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What an execution needs of a worker."""
+    """What an execution needs of a worker: a runtime in a fitting version, others beside it, and what it asks itself."""
 
     runtime: str | None
-    selector: Mapping[str, Any] = {}
+    version: str | None = None
+    required: Mapping[str, str] = {}
+    needs: Needs = Needs()
+    action_ref: str = ""
 
 
 class Waiting(msgspec.Struct, frozen=True):

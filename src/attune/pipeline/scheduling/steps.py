@@ -17,11 +17,11 @@ from attune.pipeline.outbox import Moved, Outbox
 from attune.pipeline.queues.model import Entry
 from attune.pipeline.queues.steps import lanes_of_executions
 from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
+from attune.pipeline.scheduling.compatibility import demand_of
 from attune.pipeline.scheduling.decide import place
 from attune.pipeline.scheduling.line import ReadyLine, ready_line
 from attune.pipeline.scheduling.model import (
     Assignment,
-    Demand,
     Placement,
     Terms,
     Unplaceable,
@@ -118,7 +118,7 @@ class Scheduler:
 
     async def _demands(self, tx: Tx, found: Sequence[Entry]) -> list[Waiting]:
         known = await self._definitions.get(tx, {entry.definition for entry in found})
-        return [Waiting(one, _demand(one, known[one.definition].runtime_ref)) for one in found]
+        return [Waiting(one, demand_of(known[one.definition], one.needs)) for one in found]
 
     async def _hand(
         self, tx: Tx, assigned: Sequence[Assignment], outbox: Outbox, now: datetime
@@ -162,8 +162,3 @@ async def fail_unplaceable(
             outbox.moved(moved, _S.REQUESTED)
     await lanes.leave(ready)
     await lanes.save()
-
-
-def _demand(entry: Entry, runtime_ref: str | None) -> Demand:
-    runtime = runtime_ref.rpartition(".")[2] if runtime_ref else None
-    return Demand(runtime, entry.worker_selector or {})

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from attune.kernel.ids import ExecutionId
 from attune.pipeline.policies.model import Gate, GateName
 from attune.pipeline.queues.ahead import MOST
+from attune.pipeline.scheduling.compatibility import looked_for
 from attune.pipeline.scheduling.model import Demand
 from attune.pipeline.why.model import Obstacle
 
@@ -65,8 +66,7 @@ def full_obstacle(gate: Gate, demand: Demand) -> Obstacle:
 
 def described(demand: Demand) -> str:
     """The worker that it needs."""
-    wanted = [f"runtime {demand.runtime}"] if demand.runtime else []
-    wanted += [f"label {label}={value}" for label, value in sorted(demand.selector.items())]
+    wanted = looked_for(demand)
     return f"a worker with {' and '.join(wanted)}" if wanted else "a worker"
 
 

@@ -14,8 +14,8 @@ from attune.pipeline.policies.model import Gate, GateName
 from attune.pipeline.queues.ahead import ready_ahead
 from attune.pipeline.queues.holders import elapsed, held_by_workers, shown
 from attune.pipeline.queues.model import Entry, Waiter
+from attune.pipeline.scheduling import compatibility
 from attune.pipeline.scheduling.cap import Cap
-from attune.pipeline.scheduling.decide import can_run
 from attune.pipeline.scheduling.model import Demand
 from attune.pipeline.why.decide import (
     cap_obstacle,
@@ -49,9 +49,8 @@ class _Way(msgspec.Struct, frozen=True):
 
 
 async def demand_of(tx: Tx, definitions: Definitions, entry: Entry) -> Demand:
-    runtime_ref = (await definitions.get(tx, [entry.definition]))[entry.definition].runtime_ref
-    runtime = runtime_ref.rpartition(".")[2] if runtime_ref else None
-    return Demand(runtime, entry.worker_selector or {})
+    definition = (await definitions.get(tx, [entry.definition]))[entry.definition]
+    return compatibility.demand_of(definition, entry.needs)
 
 
 async def hand_off_obstacles(
@@ -118,7 +117,7 @@ async def _worker_way(
     tx: Tx, demand: Demand, since: datetime, ahead: int | None, now: datetime
 ) -> _Way:
     present = await tx.all(Worker, _AVAILABLE, since=since)
-    able = [worker for worker in present if can_run(worker, demand)]
+    able = [worker for worker in present if compatibility.can_run(worker, demand)]
     if not able:
         text = f"{described(demand)} is not there ({len(present)} active)"
         return _Way(nobody_obstacle(Gate(name=GateName.WORKER, free=0, text=text), demand), None)

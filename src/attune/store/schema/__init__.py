@@ -22,14 +22,18 @@ from attune.store.schema.messages import dead_letter
 from attune.store.schema.pipeline import (
     admission,
     decision,
+    delay,
     enforcement,
     entry,
     event,
     execution,
+    execution_attempt,
     execution_output,
     lane,
     pool,
     worker,
+    worker_history,
+    worker_setback,
 )
 from attune.store.schema.views import VIEWS
 
@@ -45,10 +49,12 @@ __all__ = [
     "catalog_version",
     "dead_letter",
     "decision",
+    "delay",
     "enforcement",
     "entry",
     "event",
     "execution",
+    "execution_attempt",
     "execution_output",
     "first_administrator",
     "identity",
@@ -64,4 +70,6 @@ __all__ = [
     "setting",
     "trigger",
     "worker",
+    "worker_history",
+    "worker_setback",
 ]

@@ -107,6 +107,12 @@ action = table(
     sa.Column("timeout_seconds", sa.Integer),
     sa.Column("max_retries", sa.Integer, nullable=False),
     sa.Column("on_worker_lost", sa.Text, nullable=False),
+    # Delays between attempts, and after which errors there is another; null for the usual.
+    sa.Column("retry", JsonText),
+    # What one process of it may use, null for no bound of its own.
+    sa.Column("limits", JsonText),
+    # Whether executions may share one process, one after the other.
+    sa.Column("reuse", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("worker_selector", JsonText, nullable=False),
     sa.Column("worker_tolerations", JsonText, nullable=False),
     sa.Column("worker_affinity", JsonText, nullable=False),

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from attune.store.schema.base import Moment, table
+from attune.store.schema.base import Id, Moment, table
 
 dead_letter = table(
     "dead_letter",
@@ -15,6 +15,8 @@ dead_letter = table(
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Column("died_at", Moment, nullable=False),
     sa.Column("replayed_at", Moment),
+    sa.Column("replayed_by", Id),
+    sa.Column("replay_count", sa.Integer, nullable=False, server_default="0"),
     # The broker may deliver a dead letter twice; queue, body and time of death tell that it is the same one.
     sa.Column("fingerprint", sa.Text, nullable=False, unique=True),
 )

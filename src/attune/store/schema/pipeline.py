@@ -5,6 +5,8 @@ they have no foreign keys. `lane`, `entry` and `worker` are small and change all
 for as long as its execution has not ended, and is the slot that it holds.
 """
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from attune.store.schema.base import Id, JsonText, Moment, metadata, table
@@ -73,6 +75,8 @@ execution = table(
     sa.Column("worker_tolerations", JsonText),
     sa.Column("worker_affinity", JsonText),
     sa.Column("workflow_task", JsonText),
+    # How often and after which delays a failed attempt is followed by another; null where it is the last.
+    sa.Column("retry", JsonText),
     sa.Column("env_vars", JsonText),
     sa.Column("config", JsonText, nullable=False),
     sa.Column("result", JsonText),
@@ -149,6 +153,22 @@ decision = sa.Table(
 )
 sa.Index(None, decision.c.at)
 
+
+def _attempt_columns() -> list[sa.Column[Any]]:
+    """What an attempt that is still to come needs to know of those before it."""
+    return [
+        sa.Column("attempt", sa.Integer, nullable=False),
+        # Attempts that failed and were followed by another, and those that were lost before anybody saw them run.
+        sa.Column("retries", sa.SmallInteger, nullable=False, server_default="0"),
+        sa.Column("losses", sa.SmallInteger, nullable=False, server_default="0"),
+        # Since when a later attempt may begin; null for the first.
+        sa.Column("due_at", Moment),
+        sa.Column("definition", Id, nullable=False),
+        # What it asks of a worker: labels, tolerations, affinity, and whom it had before. Null for nothing.
+        sa.Column("needs", JsonText),
+    ]
+
+
 entry = sa.Table(
     "entry",
     metadata,
@@ -160,10 +180,9 @@ entry = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("enqueued_at", Moment, nullable=False),
-    sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("definition", Id, nullable=False),
-    sa.Column("worker_selector", JsonText),
+    *_attempt_columns(),
     sa.Column("worker", Id),
+    # Until when the worker may begin it.
     sa.Column("lease_expires_at", Moment),
     # Dead rows gather where every admission looks, so they go after a number of them, however many wait.
     postgresql_with={
@@ -171,6 +190,35 @@ entry = sa.Table(
         "autovacuum_vacuum_scale_factor": 0,
         "autovacuum_vacuum_threshold": 10000,
     },
+)
+
+# An execution between two attempts: it holds no slot and stands in no line until `due_at`. Its place in the lane
+# that it left is kept, for when it comes back there.
+delay = sa.Table(
+    "delay",
+    metadata,
+    sa.Column("execution", Id, primary_key=True, autoincrement=False),
+    sa.Column("lane", Id, nullable=False),
+    sa.Column("band", sa.SmallInteger, nullable=False),
+    # Null where it is to stand behind all others.
+    sa.Column("sequence", sa.BigInteger),
+    sa.Column("enqueued_at", Moment, nullable=False),
+    *_attempt_columns(),
+)
+
+# An attempt that ended without ending its execution. The last one is the execution's own row.
+execution_attempt = sa.Table(
+    "execution_attempt",
+    metadata,
+    sa.Column("execution", Id, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("worker", Id),
+    sa.Column("status", sa.Text, nullable=False),
+    # failed, timeout, not_started, worker_lost
+    sa.Column("cause", sa.Text, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("started_at", Moment),
+    sa.Column("ended_at", Moment, nullable=False),
 )
 
 worker = table(
@@ -188,11 +236,44 @@ worker = table(
     # Changes with every registration: a process that finds another one here has been replaced.
     sa.Column("incarnation", sa.Text, nullable=False),
     sa.Column("last_heartbeat", Moment, nullable=False),
+    # The first question that it has not answered, null if it owes no answer; and when it last answered one.
+    sa.Column("asked_at", Moment),
+    sa.Column("answered_at", Moment),
     sa.Column("cordoned", sa.Boolean, nullable=False),
     sa.Column("cordon_reason", sa.Text),
     sa.Column("cordoned_by", Id),
     sa.Column("cordoned_at", Moment),
     postgresql_with={"fillfactor": 50},
+)
+
+# What became of a worker, and what it did to executions: for people, for metrics and for alerts.
+worker_history = sa.Table(
+    "worker_history",
+    metadata,
+    sa.Column("id", Id, sa.Identity(), primary_key=True),
+    sa.Column("worker", Id, nullable=False),
+    sa.Column("at", Moment, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("execution", Id),
+    # How long it was not heard of, for `lost` and `back`.
+    sa.Column("downtime_seconds", sa.Float),
+    sa.Column("text", sa.Text),
+    sqlite_autoincrement=True,
+)
+sa.Index(None, worker_history.c.worker, worker_history.c.id)
+sa.Index(None, worker_history.c.event, worker_history.c.at)
+
+# Failures of one action on one worker since it last succeeded there. With `until` the worker is set aside for it.
+worker_setback = sa.Table(
+    "worker_setback",
+    metadata,
+    sa.Column("worker", Id, primary_key=True, autoincrement=False),
+    sa.Column("action_ref", sa.Text, primary_key=True),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("since", Moment, nullable=False),
+    sa.Column("first_execution", Id, nullable=False),
+    sa.Column("until", Moment),
+    sa.Column("error", sa.Text),
 )
 
 # Output of what runs now, for those who follow it. It goes when the result, which holds all of it, is written.
@@ -261,6 +342,9 @@ _partial(
     entry.c.execution,
 )
 _partial("ix_entry_handed", entry.c.state == "handed", entry.c.worker)
+_partial("ix_entry_again", entry.c.attempt > 1, entry.c.state)
+sa.Index(None, delay.c.due_at)
+sa.Index(None, delay.c.lane)
 
 _partial("ix_lane_policy", lane.c.policy.is_not(None), lane.c.policy)
 _partial("ix_lane_retry_at", lane.c.retry_at.is_not(None), lane.c.retry_at)

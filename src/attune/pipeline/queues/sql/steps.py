@@ -7,7 +7,7 @@ it shares and the decision log follow. Lanes that share pools, or turn away, are
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -38,7 +38,7 @@ _ADD_SYSTEM: Final = """
 _LOCK_SYSTEM: Final = "SELECT name FROM setting WHERE name = :name FOR UPDATE"
 _PRESENT: Final = "SELECT execution FROM entry WHERE execution = ANY(:ids::bigint[])"
 _FACTS: Final = """
-    SELECT id, attempt, definition, worker_selector FROM execution WHERE id = ANY(:ids::bigint[])
+    SELECT id, attempt, definition FROM execution WHERE id = ANY(:ids::bigint[])
 """
 _STANDING: Final = f"{ITEM} WHERE e.execution = ANY(:ids::bigint[]) FOR UPDATE OF e"
 _FIRST: Final = f"""{ITEM}
@@ -70,7 +70,6 @@ class _Facts(msgspec.Struct, frozen=True):
     id: ExecutionId
     attempt: int
     definition: ActionDefinitionId
-    worker_selector: dict[str, Any] | None
 
 
 async def enqueue(tx: Tx, items: Sequence[QueueItem], now: datetime) -> int:
@@ -237,7 +236,6 @@ def _entry(item: QueueItem, facts: _Facts) -> Entry:
         enqueued_at=item.enqueued_at,
         attempt=facts.attempt,
         definition=facts.definition,
-        worker_selector=facts.worker_selector,
     )
 
 
