@@ -6,6 +6,7 @@ from typing import Annotated, Self
 import pydantic
 from pydantic import Field
 
+from attune.catalog.retrying import Cause
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.policies.model import Gate, GateName
 from attune.pipeline.queues.estimate import Estimate
@@ -101,12 +102,30 @@ class StatusResponse(pydantic.BaseModel):
     at: datetime
 
 
+class AttemptResponse(pydantic.BaseModel):
+    """An attempt that was followed by another; `cause` is why there was need of one."""
+
+    model_config = pydantic.ConfigDict(from_attributes=True)
+
+    attempt: int
+    worker: int | None
+    status: ExecutionStatus
+    cause: Cause
+    error: str | None
+    started_at: datetime | None
+    ended_at: datetime
+
+
 class HistoryResponse(pydantic.BaseModel):
-    """`statuses` are those of the last attempt whose time is known; `waits` what it waited for, by reason."""
+    """`statuses` are those of the last attempt whose time is known; `waits` what it waited for, by reason.
+
+    `attempts` are those before the last.
+    """
 
     attempt: int
     statuses: list[StatusResponse]
     waits: list[WaitResponse]
+    attempts: list[AttemptResponse]
 
     @classmethod
     def of(cls, history: History) -> Self:
@@ -114,4 +133,5 @@ class HistoryResponse(pydantic.BaseModel):
             attempt=history.attempt,
             statuses=[StatusResponse(status=each.status, at=each.at) for each in history.statuses],
             waits=[WaitResponse.of(each) for each in history.waits],
+            attempts=[AttemptResponse.model_validate(each) for each in history.attempts],
         )

@@ -111,7 +111,6 @@ async def _definition(tx: Tx, action: Action) -> ActionDefinition:
         parameter_format=action.parameter_format,
         output_format=action.output_format,
         timeout_seconds=action.timeout_seconds,
-        max_retries=action.max_retries,
         on_worker_lost=action.on_worker_lost,
         required_worker_runtimes=action.required_worker_runtimes,
         limits=action.limits,

@@ -201,7 +201,6 @@ class ActionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     parameter_format: str
     output_format: str
     timeout_seconds: int | None
-    max_retries: int
     on_worker_lost: str
     required_worker_runtimes: dict[str, Any] = {}
     limits: Limits | None = None

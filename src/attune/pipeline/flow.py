@@ -9,9 +9,8 @@ from typing import Final
 
 from attune.kernel.batching import Batcher
 from attune.kernel.clock import Clock
-from attune.kernel.ids import EnforcementId, EventId, ExecutionId, WorkerId
-from attune.pipeline.completion import cancel, lost
-from attune.pipeline.completion.model import LostWorker
+from attune.kernel.ids import EnforcementId, EventId, ExecutionId
+from attune.pipeline.completion import cancel
 from attune.pipeline.enforcements.steps import Books, process_enforcements, process_events
 from attune.pipeline.events.model import Event, NewEvent
 from attune.pipeline.events.steps import TriggerBook, record
@@ -20,16 +19,16 @@ from attune.pipeline.executions.model import Execution
 from attune.pipeline.executions.requests import Order
 from attune.pipeline.intake import enter, take_orders
 from attune.pipeline.outbox import Mail, Outbox
-from attune.pipeline.queue_flow import QueueFlow
 from attune.pipeline.rules.book import RuleBook
 from attune.pipeline.running import Done
 from attune.pipeline.scheduling.model import Terms, Unplaceable
+from attune.pipeline.worker_flow import WorkerFlow
 from attune.store.database import Database, Tx
 
 _ORDERS_AT_ONCE: Final = 500
 
 
-class Flow(QueueFlow):
+class Flow(WorkerFlow):
     def __init__(
         self, database: Database, clock: Clock, mail: Mail, terms: Terms, *, through: bool
     ) -> None:
@@ -60,18 +59,6 @@ class Flow(QueueFlow):
 
     async def cancel(self, execution_id: ExecutionId) -> Execution:
         return await self._run(self._cancel_step, execution_id)
-
-    async def take_back_from_silent(self) -> int:
-        """What workers held that are gone; how many executions that were."""
-        since = self.clock.now() - self.terms.stale
-        total = 0
-        for worker in await self.database.read(lost.silent_workers, since):
-            total += await self._run(self._silent_step, worker.id)
-        return total
-
-    async def take_back(self, worker: LostWorker, reason: str) -> int:
-        """What this worker holds and will not finish. `reason` completes "The worker w …"."""
-        return await self._run(self._take_back_step, worker, reason)
 
     async def _request(self, orders: list[Order]) -> list[list[Execution] | Exception]:
         return await self._run(self._request_step, orders)
@@ -111,21 +98,6 @@ class Flow(QueueFlow):
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
         cancelled = await cancel.cancel(tx, self.terms.queue, outbox, execution_id, now)
         return Done(cancelled, await self._given_on(tx, outbox, now))
-
-    async def _silent_step(self, tx: Tx, worker: WorkerId) -> Done[int]:
-        now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        since = now - self.terms.stale
-        count = await lost.take_back_from_silent(
-            tx, self.terms.queue, self.definitions, outbox, worker, since, now
-        )
-        return Done(count, await self._given_on(tx, outbox, now))
-
-    async def _take_back_step(self, tx: Tx, worker: LostWorker, reason: str) -> Done[int]:
-        now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        count = await lost.take_back(
-            tx, self.terms.queue, self.definitions, outbox, worker, reason, now
-        )
-        return Done(count, await self._given_on(tx, outbox, now))
 
     async def _onward(
         self, tx: Tx, outbox: Outbox, made: Sequence[Execution]

@@ -11,7 +11,7 @@ from attune.kernel.clock import Clock
 from attune.kernel.errors import AttuneError
 from attune.kernel.ids import ExecutionId, WorkerId
 from attune.kernel.statuses import ExecutionStatus
-from attune.pipeline.completion.model import Completed, Ended, Started
+from attune.pipeline.completion.model import Completed, Ended, Started, Told
 from attune.pipeline.completion.steps import complete, report_running
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.flow import Flow
@@ -25,15 +25,19 @@ _LONGEST_DELAY: Final = 5.0
 _log = structlog.get_logger()
 
 
-def _nobody(_handed: Sequence[ExecutionId]) -> None:
+def _nobody(_news: object) -> None:
     """Until the worker listens."""
 
 
 class Reports:
-    """`on_handed` is told what this worker was given in the commit of an end: the message about it comes later."""
+    """`on_handed` is told what this worker was given in the commit of an end: the message about it comes later.
+
+    `on_void` is told which attempts count no more: somebody has taken them back, or ended them, while they ran here.
+    """
 
     def __init__(self, flow: Flow, worker: WorkerId, clock: Clock) -> None:
         self.on_handed: Callable[[Sequence[ExecutionId]], None] = _nobody
+        self.on_void: Callable[[Collection[tuple[ExecutionId, int]]], None] = _nobody
         self._flow = flow
         self._worker = worker
         self._clock = clock
@@ -46,9 +50,12 @@ class Reports:
     async def running(self, started: Sequence[Started]) -> None:
         """A report that fails is only late: the end tells the same and more."""
         try:
-            await self._flow.database.run(self._running_step, started)
+            told = await self._flow.database.run(self._running_step, started)
         except AttuneError as error:
             _log.warning("Could not report what runs.", error=str(error))
+            return
+        if void := [(e.execution, e.attempt) for e in started if e.execution in told.void]:
+            self.on_void(void)
 
     async def stop(self) -> None:
         await self._ends.stop()
@@ -85,7 +92,7 @@ class Reports:
         outbox, now = Outbox(tx, self._flow.mail), self._clock.now()
         return await complete(tx, self._flow.scheduler, outbox, self._worker, ended, now)
 
-    async def _running_step(self, tx: Tx, started: Sequence[Started]) -> int:
+    async def _running_step(self, tx: Tx, started: Sequence[Started]) -> Told:
         return await report_running(tx, Outbox(tx, self._flow.mail), started)
 
 

@@ -24,7 +24,8 @@ _POOLS: Final = "SELECT id, active_count FROM pool ORDER BY id"
 _LOST: Final = """
     SELECT count(*) FROM execution x
      WHERE x.status IN ('requested', 'scheduling', 'scheduled', 'running', 'canceling')
-       AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.execution = x.id)
+       AND (SELECT count(*) FROM entry e WHERE e.execution = x.id)
+           + (SELECT count(*) FROM delay d WHERE d.execution = x.id) <> 1
 """
 _ENDED: Final = """
     SELECT count(*) FROM entry e JOIN execution x ON x.id = e.execution

@@ -28,30 +28,38 @@ def definition(**fields: object) -> ActionDefinition:
         "parameter_format": "json",
         "output_format": "text",
         "timeout_seconds": None,
-        "max_retries": 0,
         "on_worker_lost": "retry",
     }
     return msgspec.convert({**usual, **fields}, ActionDefinition)
 
 
-def held(status: ExecutionStatus, attempt: int = 1) -> Held:
-    values = {"execution": 1, "lane": 1, "attempt": attempt, "status": status, "worker": 1}
-    return msgspec.convert({**values, "definition": 1}, Held)
+def held(status: ExecutionStatus, most: int = 0, **fields: object) -> Held:
+    values = {"execution": 1, "lane": 1, "attempt": 1, "status": status, "worker": 1}
+    retry = {"max_retries": most} if most else None
+    return msgspec.convert({**values, "definition": 1, "retry": retry, **fields}, Held)
 
 
 @pytest.mark.parametrize(
-    ("status", "attempt", "fields", "fate"),
+    ("one", "rule", "fate"),
     [
-        (S.SCHEDULED, 1, {}, Fate.AGAIN),
-        (S.SCHEDULED, 1, {"on_worker_lost": "fail"}, Fate.ABANDONED),
-        (S.RUNNING, 1, {}, Fate.ABANDONED),
-        (S.RUNNING, 1, {"max_retries": 1}, Fate.AGAIN),
-        (S.RUNNING, 2, {"max_retries": 1}, Fate.ABANDONED),
-        (S.RUNNING, 1, {"max_retries": 5, "on_worker_lost": "fail"}, Fate.ABANDONED),
-        (S.CANCELING, 1, {"max_retries": 5}, Fate.CANCELLED),
+        (held(S.SCHEDULED), "retry", Fate.AGAIN),
+        (held(S.SCHEDULED), "fail", Fate.ABANDONED),
+        (held(S.SCHEDULED, losses=5), "retry", Fate.ABANDONED),
+        (held(S.RUNNING), "retry", Fate.ABANDONED),
+        (held(S.RUNNING, 1), "retry", Fate.AGAIN),
+        (held(S.RUNNING, 1, retries=1), "retry", Fate.ABANDONED),
+        (held(S.RUNNING, 1, losses=4), "retry", Fate.AGAIN),
+        (held(S.RUNNING, 5), "fail", Fate.ABANDONED),
+        (held(S.CANCELING, 5), "retry", Fate.CANCELLED),
     ],
 )
-def test_it_runs_again_only_where_nobody_saw_it_run_or_attempts_remain(
-    status: ExecutionStatus, attempt: int, fields: dict[str, object], fate: Fate
+def test_it_runs_again_only_where_nobody_saw_it_run_or_retries_remain(
+    one: Held, rule: str, fate: Fate
 ) -> None:
-    assert fate_of(held(status, attempt), definition(**fields)) is fate
+    assert fate_of(one, definition(on_worker_lost=rule)) is fate
+
+
+def test_a_retry_that_is_not_wanted_after_a_loss_is_not_made() -> None:
+    retry = {"max_retries": 5, "how": {"on": ["failed"]}}
+    one = held(S.RUNNING, retry=retry)
+    assert fate_of(one, definition()) is Fate.ABANDONED

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from attune.bus.topology import worker_queue_name
-from attune.kernel.errors import Conflict
+from attune.kernel.errors import Conflict, Contention
 from attune.kernel.ids import ExecutionId, WorkerId
 from attune.kernel.messages import ExecutionCancel, MessageType
 from attune.kernel.statuses import TERMINAL, ExecutionStatus, sources_of
@@ -14,6 +14,7 @@ from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.executions.model import Execution
 from attune.pipeline.outbox import Outbox
+from attune.pipeline.queues import returning
 from attune.pipeline.queues.model import QueueTerms, State
 from attune.pipeline.queues.steps import lanes_of_executions
 from attune.store.database import Tx
@@ -38,7 +39,10 @@ async def cancel(
     lanes = await lanes_of_executions(tx, [execution_id], terms, now)
     place = await tx.first(_Place, _ENTRY, id=execution_id)
     if place is None:
+        rested = await returning.forget(tx, [execution_id])
         before = await executions.get_execution(tx, execution_id)
+        if not rested and before.status not in TERMINAL:
+            raise Contention("The execution has come back to its queue meanwhile.")
     if before.status in TERMINAL:
         raise Conflict(
             f"The execution {execution_id} is {before.status} already.", status=before.status

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from attune.catalog.placement import Needs
+from attune.catalog.retrying import Cause, Retries
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId, WorkerId
 from attune.kernel.statuses import ExecutionStatus
 
@@ -32,6 +34,13 @@ class Completed(msgspec.Struct, frozen=True):
     handed: tuple[ExecutionId, ...]
 
 
+class Told(msgspec.Struct, frozen=True):
+    """What a report that attempts run came to. `void` are those that count no more: another attempt does, or none."""
+
+    moved: int
+    void: frozenset[ExecutionId] = frozenset()
+
+
 class Started(msgspec.Struct, frozen=True):
     execution: ExecutionId
     attempt: int
@@ -47,6 +56,36 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     status: ExecutionStatus
     worker: WorkerId
     definition: ActionDefinitionId
+    retries: int = 0
+    losses: int = 0
+    needs: Needs | None = None
+    retry: Retries | None = None
+    started_at: datetime | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that did not come to a good end, and how the execution ends if there is no other."""
+
+    execution: ExecutionId
+    attempt: int
+    status: ExecutionStatus
+    cause: Cause
+    error: str
+    exit_code: int | None = None
+    started_at: datetime | None = None
+
+
+class PastAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """The row of an attempt that was followed by another."""
+
+    execution: ExecutionId
+    attempt: int
+    worker: WorkerId | None
+    status: ExecutionStatus
+    cause: Cause
+    error: str | None
+    started_at: datetime | None
+    ended_at: datetime
 
 
 class Fate(StrEnum):

@@ -7,10 +7,12 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.ids import ActionId, WorkerId
+from attune.catalog.retrying import Cause
+from attune.kernel.ids import ActionId, ExecutionId, WorkerId
 from attune.kernel.messages import ExecutionCompleted, MessageType
 from attune.kernel.statuses import ExecutionStatus, sources_of, sources_through
-from attune.pipeline.completion.model import Completed, Ended, Started
+from attune.pipeline.completion.model import Completed, Ended, Started, Told, Verdict
+from attune.pipeline.completion.retrying import retry
 from attune.pipeline.executions.decide import failure_word
 from attune.pipeline.executions.outputs import forget_output
 from attune.pipeline.outbox import Moved, Outbox
@@ -37,6 +39,21 @@ _END: Final = """
 """
 
 
+_STILL: Final = """
+    SELECT x.id FROM execution x
+      JOIN ROWS(:attempts AS v(id bigint, attempt int)) ON x.id = v.id AND x.attempt = v.attempt
+     WHERE x.status IN ('running', 'canceling')
+"""
+_CAUSES: Final = {_S.FAILED: Cause.FAILED, _S.TIMEOUT: Cause.TIMEOUT}
+
+
+class _Result(msgspec.Struct, frozen=True):
+    """What of a result decides whether there is another attempt."""
+
+    exit_code: int | None = None
+    error: str | None = None
+
+
 def _sources(status: ExecutionStatus) -> list[ExecutionStatus]:
     """A short action is never seen to run: its start and its end are one write."""
     if _S.RUNNING in sources_of(status):
@@ -44,7 +61,7 @@ def _sources(status: ExecutionStatus) -> list[ExecutionStatus]:
     return sorted(sources_of(status))
 
 
-async def report_running(tx: Tx, outbox: Outbox, started: Sequence[Started]) -> int:
+async def report_running(tx: Tx, outbox: Outbox, started: Sequence[Started]) -> Told:
     """Tell that attempts run. One that was taken back, or is to be cancelled, stays as it is."""
     rows = [(one.execution, one.attempt, one.started_at) for one in started]
     moved = await tx.all(Moved, _RUNNING, started=rows)
@@ -52,7 +69,11 @@ async def report_running(tx: Tx, outbox: Outbox, started: Sequence[Started]) -> 
         outbox.moved(one, _S.SCHEDULED)
     began = {one.execution: one.started_at for one in started}
     await tell_starts(tx, {one.id: began[one.id] for one in moved})
-    return len(moved)
+    if len(moved) == len(started):
+        return Told(len(moved))
+    attempts = [(one.execution, one.attempt) for one in started]
+    still = await tx.all(ExecutionId, _STILL, attempts=attempts)
+    return Told(len(moved), frozenset(began) - set(still))
 
 
 async def complete(
@@ -63,18 +84,41 @@ async def complete(
     ended: Sequence[Ended],
     now: datetime,
 ) -> Completed:
-    """End these, free their slots, admit the next in line and hand this worker as much as it has room for."""
+    """End these, free their slots, admit the next in line and hand this worker as much as it has room for.
+
+    Those that failed and have retries left do not end: they give their slot on, and come back for another attempt.
+    """
     lanes = await lanes_by_id(tx, {one.lane for one in ended}, scheduler.terms.queue, now)
-    moved = await _ended(tx, worker, ended, now)
-    started = {one.execution: one.started_at for one in ended}
+    again = await retry(lanes, outbox, _verdicts(ended), sources_of(_S.REQUESTED), now)
+    last = [one for one in ended if one.execution not in again]
+    moved = await _ended(tx, worker, last, now)
+    started = {one.execution: one.started_at for one in last}
     await lanes.leave([one.id for one in moved], started)
     await forget_output(tx, [one.execution for one in ended if one.chatty])
     passed = await scheduler.assign_to(tx, worker, outbox, now)
     await lanes.save()
-    _tell(outbox, moved, ended, now)
+    _tell(outbox, moved, last, now)
     outbox.hurry(lanes.promoted.difference(passed.handed))
-    late = {one.execution for one in ended} - {one.id for one in moved}
+    late = {one.execution for one in last} - {one.id for one in moved}
     return Completed(frozenset(late), passed.handed)
+
+
+def _verdicts(ended: Sequence[Ended]) -> list[Verdict]:
+    """Of those that did not end well, and were not asked to end."""
+    return [_verdict(one, cause) for one in ended if (cause := _CAUSES.get(one.status))]
+
+
+def _verdict(ended: Ended, cause: Cause) -> Verdict:
+    told = msgspec.json.decode(ended.result, type=_Result)
+    return Verdict(
+        execution=ended.execution,
+        attempt=ended.attempt,
+        status=ended.status,
+        cause=cause,
+        error=told.error or "",
+        exit_code=told.exit_code,
+        started_at=ended.started_at,
+    )
 
 
 async def _ended(tx: Tx, worker: WorkerId, ended: Sequence[Ended], now: datetime) -> list[Moved]:

@@ -1,4 +1,4 @@
-"""Ending what waits for a slot or a worker, for a reason that is told in its result."""
+"""Ending what waits for a slot, a worker or its next attempt, for a reason that is told in its result."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,6 +10,7 @@ from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.outbox import Outbox
 from attune.pipeline.queues.model import QueueTerms
+from attune.pipeline.queues.returning import forget
 from attune.pipeline.queues.steps import lanes_of_executions
 from attune.store.database import Tx
 
@@ -31,14 +32,15 @@ async def end_waiting(
 ) -> list[ExecutionId]:
     """Those of these that still wait end so; the slots that they held go to the next in line."""
     lanes = await lanes_of_executions(tx, reasons.keys(), terms, now)
-    waiting = await tx.all(ExecutionId, _WAITING, ids=sorted(reasons))
+    standing = await tx.all(ExecutionId, _WAITING, ids=sorted(reasons))
+    waiting = standing + await forget(tx, reasons.keys())
     for text in sorted({reasons[one] for one in waiting}):
         ids = [one for one in waiting if reasons[one] == text]
         for moved in await executions.end(
             tx, ids, status, _BEFORE_HAND_OFF, unrun_result(text), now
         ):
             outbox.moved(moved, _S.REQUESTED)
-    await lanes.leave(waiting)
+    await lanes.leave(standing)
     await lanes.save()
     outbox.hurry(lanes.promoted)
     return waiting

@@ -1,6 +1,6 @@
 """Finding executions again: by what they are, what asked for them and how they ended.
 
-What lives is found through `entry`, which is small, and what went wrong through the column `failure`, which is
+What lives is found through `entry` and `delay`, which are small, and what went wrong through the column `failure`, which is
 indexed. Lists never read parameters or results; only `result_contains` looks at them, because it must.
 """
 
@@ -33,13 +33,19 @@ EXECUTIONS: Final = Listed(
     "execution", ExecutionSummary, ", ".join(ExecutionSummary.__struct_fields__)
 )
 
-_LIVING: Final = Source("entry e JOIN execution x ON x.id = e.execution", "e.execution")
+_LIVING: Final = Source(
+    "(SELECT execution, state FROM entry UNION ALL SELECT execution, 'delayed' FROM delay) e"
+    " JOIN execution x ON x.id = e.execution",
+    "e.execution",
+)
 _HANDED: Final = frozenset({_S.SCHEDULED, _S.RUNNING, _S.CANCELING})
 # The names in these statements are those of our own structs.
 _DETAIL: Final = f"""
     SELECT {", ".join(Execution.__struct_fields__)},
-           (SELECT CASE WHEN e.state = 'queued' THEN coalesce(l.reason, e.reason) ELSE e.reason END
-              FROM entry e JOIN lane l ON l.id = e.lane WHERE e.execution = x.id) AS reason
+           coalesce(
+               (SELECT CASE WHEN e.state = 'queued' THEN coalesce(l.reason, e.reason) ELSE e.reason END
+                  FROM entry e JOIN lane l ON l.id = e.lane WHERE e.execution = x.id),
+               (SELECT 'delay' FROM delay d WHERE d.execution = x.id)) AS reason
       FROM execution x WHERE x.id = :id
 """  # noqa: S608
 _REFS_OF_PACK: Final = """

@@ -16,6 +16,7 @@ from attune.store.values import Json
 _COLUMNS = ", ".join(Execution.__struct_fields__)
 # The names in these statements are those of our own structs.
 _BY_ID = f"SELECT {_COLUMNS} FROM execution WHERE id = :id"  # noqa: S608
+_BY_IDS = f"SELECT {_COLUMNS} FROM execution WHERE id = ANY(:ids::bigint[]) ORDER BY id"  # noqa: S608
 _BY_KEYS = f"SELECT {_COLUMNS} FROM execution WHERE idempotency_key = ANY(:keys::text[])"  # noqa: S608
 _MOVE = """
     UPDATE execution SET status = :status, failure = :failure, updated = :now
@@ -34,6 +35,11 @@ async def get_execution(tx: Tx, execution_id: int) -> Execution:
     if found is None:
         raise NotFound(f"There is no execution {execution_id}.", id=execution_id)
     return found
+
+
+async def executions_of(tx: Tx, ids: Iterable[ExecutionId]) -> list[Execution]:
+    """Those of these that there are, by id."""
+    return await tx.all(Execution, _BY_IDS, ids=sorted(ids))
 
 
 async def insert_executions(tx: Tx, new: Sequence[Execution]) -> dict[ExecutionId, Execution]:

@@ -23,6 +23,7 @@ class QuotaType(StrEnum):
 class GateName(StrEnum):
     """What an execution can wait for, in the order in which the first blocker is named."""
 
+    DELAY = "delay"
     PAUSE = "pause"
     WINDOW = "window"
     CONCURRENCY = "concurrency"

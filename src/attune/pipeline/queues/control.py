@@ -15,9 +15,12 @@ from attune.pipeline.queues.steps import Lanes, lanes_by_id, lanes_of_executions
 from attune.store.database import Tx
 
 _FIRST: Final = """
-    SELECT e.execution FROM entry e
-     WHERE e.lane = ANY(:lanes::bigint[]) AND e.state <> 'handed' LIMIT :count
+    SELECT e.execution FROM entry e WHERE e.lane = ANY(:lanes::bigint[]) AND e.state <> 'handed'
+     UNION ALL
+    SELECT d.execution FROM delay d WHERE d.lane = ANY(:lanes::bigint[])
+     LIMIT :count
 """
+_RESTING_BAND: Final = "UPDATE delay SET band = :band WHERE execution = :id"
 _PLACE: Final = """
     SELECT lane, band, sequence, state FROM entry WHERE execution = :id FOR UPDATE
 """
@@ -47,7 +50,7 @@ async def set_paused(lanes: Lanes, by: str, *, paused: bool) -> None:
 async def first_waiting(
     tx: Tx, action_ref: str, group_key: str | None, count: int
 ) -> list[ExecutionId]:
-    """Some of those that wait, for a slot or for a worker."""
+    """Some of those that wait, for a slot, for a worker or for their next attempt."""
     ids = await locking.of_action(tx, action_ref, group_key)
     return await tx.all(ExecutionId, _FIRST, lanes=ids, count=count) if ids else []
 
@@ -58,6 +61,9 @@ async def reprioritize(
     """It keeps its number, so within its new band it stands where it would have stood. `Conflict` once it has gone."""
     lanes = await lanes_of_executions(tx, [execution], terms, now)
     place = await tx.first(_Place, _PLACE, id=execution)
+    if place is None and await tx.execute(_RESTING_BAND, id=execution, band=priority):
+        await tx.execute(_PRIORITY, id=execution, band=priority, now=now)
+        return lanes
     if place is None or place.state is State.HANDED:
         await _raise_gone(tx, execution)
         return lanes

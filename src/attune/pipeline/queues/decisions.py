@@ -101,6 +101,24 @@ class Went(msgspec.Struct, frozen=True, tag="went", array_like=True):
     held: bool
 
 
+class Delayed(msgspec.Struct, frozen=True, tag="delayed", array_like=True):
+    """Its attempt failed: the slot is free, and it stands in no line until then."""
+
+    execution: ExecutionId
+    sequence: int
+    band: int
+    until: datetime
+
+
+class Returned(msgspec.Struct, frozen=True, tag="returned", array_like=True):
+    """Its delay is over: it stands again where it stood before, or, by its rule, behind all others."""
+
+    execution: ExecutionId
+    sequence: int
+    band: int
+    reason: str
+
+
 class Handed(msgspec.Struct, frozen=True, tag="handed", array_like=True):
     """In the log of the whole system, kept while it has a cap of its own: a worker got it."""
 
@@ -129,6 +147,8 @@ Item = (
     | LimitChanged
     | Came
     | Went
+    | Delayed
+    | Returned
     | Handed
     | Counted
 )

@@ -9,20 +9,20 @@ from attune.kernel.ids import ExecutionId
 from attune.pipeline.policies.model import GateName
 from attune.store.database import Tx
 
-# A first attempt only: a later one waits on purpose, and its time in the queue is over.
+# A later attempt has waited since it was due, not since the first one joined.
 _QUEUED: Final = """
     SELECT e.execution, e.enqueued_at, l.action_ref, l.reason
       FROM lane l JOIN entry e ON e.execution = ANY(ARRAY(
            SELECT f.execution FROM entry f
             WHERE f.lane = l.id AND f.band = :band AND f.state = 'queued'
             ORDER BY f.sequence LIMIT :count))
-     WHERE l.queue_length > 0 AND e.enqueued_at <= :before AND e.attempt = 1
+     WHERE l.queue_length > 0 AND coalesce(e.due_at, e.enqueued_at) <= :before
      ORDER BY e.enqueued_at LIMIT :count
 """
 _READY: Final = """
     SELECT e.execution, e.enqueued_at, l.action_ref, e.reason
       FROM entry e JOIN lane l ON l.id = e.lane
-     WHERE e.state = 'ready' AND e.band = :band AND e.enqueued_at <= :before AND e.attempt = 1
+     WHERE e.state = 'ready' AND e.band = :band AND coalesce(e.due_at, e.enqueued_at) <= :before
      ORDER BY e.enqueued_at LIMIT :count
 """
 _BANDS: Final = range(5)

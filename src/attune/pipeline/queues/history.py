@@ -13,7 +13,17 @@ import msgspec
 
 from attune.kernel.ids import ExecutionId, LaneId
 from attune.pipeline.policies.model import GateName
-from attune.pipeline.queues.decisions import Admitted, Came, Item, Joined, Left, Refused, Went
+from attune.pipeline.queues.decisions import (
+    Admitted,
+    Came,
+    Delayed,
+    Item,
+    Joined,
+    Left,
+    Refused,
+    Returned,
+    Went,
+)
 from attune.store.database import Tx
 
 _ROWS: Final = 20_000
@@ -119,8 +129,11 @@ class WaitStory:
             case Joined(reason=None) | Admitted() | Came(held=True):
                 self._queued = False
                 self._begin(GateName.WORKER, at)
-            case Joined() | Came():
-                self._queued = True
+            case Joined() | Came() | Returned():
+                self._queued, self.over = True, False
+            case Delayed():
+                self._queued = False
+                self._begin(GateName.DELAY, at)
             case Went():
                 self.moved_at, self._queued = at, False
             case Left() | Refused():

@@ -31,7 +31,7 @@ _COUNTS: Final = """
            coalesce(sum(active_count), 0)::bigint AS holding,
            coalesce(sum(total_enqueued), 0)::bigint AS enqueued,
            (SELECT count(*) FROM entry WHERE state = 'handed') AS handed,
-           (SELECT count(*) FROM entry WHERE state = 'ready' AND attempt > 1) AS again
+           (SELECT count(*) FROM entry WHERE state <> 'handed' AND attempt > 1) AS again
       FROM lane
 """
 _CHANGED: Final = "SELECT id, next_decision FROM lane WHERE updated >= :since"

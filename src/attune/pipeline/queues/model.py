@@ -114,6 +114,14 @@ class Waiter(msgspec.Struct, frozen=True):
     enqueued_at: datetime
 
 
+class Pause(msgspec.Struct, frozen=True):
+    """How long an execution rests between two attempts, and whether it keeps its place; `began` is when the last did."""
+
+    until: datetime
+    keeps_place: bool
+    began: datetime | None
+
+
 class Turn(msgspec.Struct, frozen=True):
     """One whose turn it is. `passed_over` is the oldest that waits on although it came before, `rule` says why."""
 

@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.completion.model import PastAttempt
 from attune.pipeline.policies.model import Gate, GateName
 from attune.pipeline.queues.estimate import Estimate
 from attune.pipeline.queues.history import Waited
@@ -69,8 +70,12 @@ class StatusAt(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """`statuses` are those whose time the row still tells, of the last attempt; `waits` what it waited for."""
+    """`statuses` are those whose time the row still tells, of the last attempt; `waits` what it waited for.
+
+    `attempts` are those before the last: they ended without ending the execution.
+    """
 
     attempt: int
     statuses: tuple[StatusAt, ...]
     waits: tuple[Waited, ...]
+    attempts: tuple[PastAttempt, ...] = ()

@@ -9,13 +9,14 @@ from attune.catalog.definitions import Definitions
 from attune.kernel.errors import NotFound
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import TERMINAL, ExecutionStatus
+from attune.pipeline.completion.model import PastAttempt
 from attune.pipeline.policies.model import GateName
 from attune.pipeline.queues.history import Waited, WaitStory, wait_story
 from attune.pipeline.queues.looking import LaneView, lane_view
 from attune.pipeline.queues.model import Entry, State, Waiter
 from attune.pipeline.queues.outcomes import recent_durations
 from attune.pipeline.scheduling.model import Terms
-from attune.pipeline.why.decide import next_step
+from attune.pipeline.why.decide import delay_obstacle, next_step
 from attune.pipeline.why.forecast import forecast
 from attune.pipeline.why.hand_off_stage import demand_of, hand_off_obstacles, hand_off_stage
 from attune.pipeline.why.lane_stage import lane_stage
@@ -32,6 +33,18 @@ _SUBJECT: Final = """
 """
 # The names in this statement are those of our own struct.
 _ENTRY: Final = f"SELECT {', '.join(Entry.__struct_fields__)} FROM entry WHERE execution = :id"  # noqa: S608
+
+
+_RESTING: Final = "SELECT due_at, attempt FROM delay WHERE execution = :id"
+_ATTEMPTS: Final = f"""
+    SELECT {", ".join(PastAttempt.__struct_fields__)} FROM execution_attempt
+     WHERE execution = :id ORDER BY attempt
+"""  # noqa: S608
+
+
+class _Resting(msgspec.Struct, frozen=True):
+    due_at: datetime
+    attempt: int
 
 
 class _Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +75,8 @@ class Explainer:
         entry = await tx.first(Entry, _ENTRY, id=execution_id)
         if entry is None or entry.state is State.HANDED:
             history = await _history(tx, subject, None, None, now)
+            if (resting := await _resting(tx, execution_id)) is not None:
+                return _why_resting(resting, history)
             return Why(waiting=False, next=_next_of_running(subject), history=history)
         view = await lane_view(tx, entry.lane, now)
         stage = await self._stage(tx, view, entry, now)
@@ -81,7 +96,13 @@ class Explainer:
         entry = await tx.first(Entry, _ENTRY, id=execution_id)
         view = await lane_view(tx, entry.lane, now) if entry else None
         waits = await _history(tx, subject, entry, view, now)
-        return History(attempt=subject.attempt, statuses=_statuses(subject), waits=waits)
+        attempts = await tx.all(PastAttempt, _ATTEMPTS, id=execution_id)
+        return History(
+            attempt=subject.attempt,
+            statuses=_statuses(subject),
+            waits=waits,
+            attempts=tuple(attempts),
+        )
 
     async def _stage(self, tx: Tx, view: LaneView, entry: Entry, now: datetime) -> Stage:
         """One that waits for a slot is also told what would hold it up once it had one."""
@@ -107,6 +128,16 @@ async def _subject(tx: Tx, execution_id: ExecutionId) -> _Subject:
     return found
 
 
+async def _resting(tx: Tx, execution_id: ExecutionId) -> _Resting | None:
+    """For one between two attempts."""
+    return await tx.first(_Resting, _RESTING, id=execution_id)
+
+
+def _why_resting(resting: _Resting, history: tuple[Waited, ...]) -> Why:
+    obstacle = delay_obstacle(resting.due_at, resting.attempt)
+    return Why(waiting=True, blockers=(obstacle.gate,), next=obstacle.remedy, history=history)
+
+
 def _next_of_running(subject: _Subject) -> str | None:
     """Of one that a worker has."""
     worker = f"the worker {subject.worker}" if subject.worker else "its worker"
@@ -126,10 +157,10 @@ async def _history(
 ) -> tuple[Waited, ...]:
     until = subject.updated if subject.is_over else now
     story = await wait_story(tx, subject.id, subject.action_ref, subject.created, until)
-    if entry is None or entry.state is State.HANDED:
-        _close(story, subject)
-    else:
+    if entry is not None and entry.state is not State.HANDED:
         _keep_open(story, subject, entry, view)
+    elif entry is not None or await _resting(tx, subject.id) is None:
+        _close(story, subject)
     return tuple(story.waits())
 
 

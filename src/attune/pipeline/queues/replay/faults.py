@@ -4,10 +4,19 @@ import msgspec
 
 from attune.kernel.ids import ExecutionId
 from attune.pipeline.executions.model import Priority
-from attune.pipeline.queues.decisions import Admitted, Came, Joined, Left, Reprioritized, Went
+from attune.pipeline.queues.decisions import (
+    Admitted,
+    Came,
+    Delayed,
+    Joined,
+    Left,
+    Reprioritized,
+    Returned,
+    Went,
+)
 from attune.pipeline.queues.replay.line import Place
 
-Standing = Joined | Came | Admitted | Left | Went | Reprioritized | Place
+Standing = Joined | Came | Admitted | Left | Went | Delayed | Returned | Reprioritized | Place
 
 
 class Fault(msgspec.Struct, frozen=True):

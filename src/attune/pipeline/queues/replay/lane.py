@@ -9,6 +9,7 @@ from attune.pipeline.queues.decisions import (
     Came,
     Counted,
     Decision,
+    Delayed,
     Handed,
     Item,
     Joined,
@@ -18,6 +19,7 @@ from attune.pipeline.queues.decisions import (
     Refused,
     Reprioritized,
     Resumed,
+    Returned,
     Went,
 )
 from attune.pipeline.queues.replay.admissions import admission_fault, at_once_fault
@@ -35,6 +37,7 @@ class LaneReplay:
         self._state = LaneState(first)
         self._state.paused = first.reason == GateName.PAUSE and not _switches_pause(first)
         self._left: dict[ExecutionId, int] = {}
+        self._delayed: dict[ExecutionId, int] = {}
         self.unseen = self._state.active + self._state.unseen_waiting
 
     def check(self, row: Decision) -> Fault | None:
@@ -61,6 +64,10 @@ class LaneReplay:
                 return self._admit(item)
             case Left() | Went():
                 return self._leave(item)
+            case Delayed():
+                return self._delay(item)
+            case Returned():
+                return self._return(item)
             case Reprioritized():
                 return self._reprioritize(item)
             case LimitChanged():
@@ -127,6 +134,26 @@ class LaneReplay:
             del state.holding[item.execution]
         else:
             state.line.remove(item.execution)
+        return None
+
+    def _delay(self, item: Delayed) -> Fault | None:
+        """It gives up its slot and keeps its place."""
+        fault = self._leave(Left(item.execution, item.sequence, item.band, held=True))
+        if fault is None:
+            self._delayed[item.execution] = item.sequence
+        return fault
+
+    def _return(self, item: Returned) -> Fault | None:
+        state = self._state
+        if state.place(item.execution) is not None:
+            return fault_of(item, "returns to a lane where it stands already: it is in two places")
+        kept = self._delayed.pop(item.execution, None)
+        if item.sequence > state.last_sequence:
+            state.joined(item.sequence)
+        elif kept != item.sequence and not (kept is None and state.may_be_unseen(item.sequence)):
+            return fault_of(item, "returns to a place that is not behind all others, nor its own")
+        state.line.add(Place(item.execution, item.sequence, item.band))
+        self.entered[item.execution] = self.last_at
         return None
 
     def _leave_unseen(self, item: Left | Went) -> Fault | None:

@@ -9,6 +9,7 @@ from attune.pipeline.queues.decisions import (
     Joined,
     Left,
     LimitChanged,
+    Returned,
     Went,
 )
 from attune.pipeline.queues.replay.line import Line, Place
@@ -59,7 +60,7 @@ class LaneState:
 def _growth(item: Item) -> int:
     """By how many an item makes the queue longer."""
     match item:
-        case Joined(reason=str()) | Came(held=False):
+        case Joined(reason=str()) | Came(held=False) | Returned():
             return 1
         case Admitted() | Left(held=False) | Went(held=False):
             return -1

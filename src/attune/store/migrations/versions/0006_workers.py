@@ -24,12 +24,28 @@ _SELECTORS = {
          WHERE worker_selector IS NOT NULL
     """,
 }
+# Executions under way have the retries that their action has.
+_LIVING = """
+ WHERE execution.id IN (SELECT e.execution FROM entry e)
+   AND EXISTS (SELECT 1 FROM action a WHERE a.ref = execution.action_ref AND a.max_retries > 0)
+"""
+_RETRIES = {
+    "postgresql": f"""
+        UPDATE execution SET retry = (SELECT jsonb_build_object('max_retries', a.max_retries)
+          FROM action a WHERE a.ref = execution.action_ref) {_LIVING}
+    """,
+    "sqlite": f"""
+        UPDATE execution SET retry = (SELECT json_object('max_retries', a.max_retries)
+          FROM action a WHERE a.ref = execution.action_ref) {_LIVING}
+    """,
+}
 
 
 def upgrade() -> None:
     for table, columns in _new_columns().items():
         _widen(table, columns)
     op.execute(_SELECTORS[op.get_bind().dialect.name])
+    op.execute(_RETRIES[op.get_bind().dialect.name])
     _drop("entry", "worker_selector")
     where = sa.text("attempt > 1")
     op.create_index(
