@@ -58,6 +58,20 @@ def test_every_guarantee_names_a_test_that_exists() -> None:
         assert f"def {name}(" in source, f"{name} is not in {place}"
 
 
+LOG_LINE = re.compile(r"^\| (`[A-Z].+?`) \| (?:info|warning|error)", re.MULTILINE)
+
+
+def documented_log_lines() -> list[str]:
+    text = (ROOT / "docs/operations/monitoring.md").read_text()
+    return [line.strip("`") for row in LOG_LINE.findall(text) for line in row.split(", `")]
+
+
+@pytest.mark.parametrize("line", documented_log_lines())
+def test_every_log_line_that_is_documented_is_written_somewhere(line: str) -> None:
+    sources = (path.read_text() for path in ROOT.glob("src/attune/**/*.py"))
+    assert any(f'"{line}"' in source for source in sources)
+
+
 EXPRESSIONS = ROOT / "docs/reference/expressions.md"
 EXAMPLE = re.compile(r"^\| `(.+?)` \| `(.+?)` \|$", re.MULTILINE)
 

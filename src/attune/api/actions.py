@@ -11,12 +11,13 @@ from attune.api.action_models import (
     ActionSummary,
     CreateActionRequest,
     UpdateActionRequest,
+    action_changes,
 )
 from attune.api.answers import Answer, Success
 from attune.api.authentication import RightsOf
 from attune.api.bodies import router
 from attune.api.description import refusals
-from attune.api.fields import Key, changed, given
+from attune.api.fields import Key, given
 from attune.api.pages import Page, PageOf, page_of
 from attune.api.parts import ApiParts
 from attune.catalog.model import Action
@@ -91,7 +92,7 @@ def _add_changing(routes: APIRouter, parts: ApiParts) -> None:
     async def update(
         ref: Key, rights: RightsOf, body: UpdateActionRequest | None = None
     ) -> Answer[ActionResponse]:
-        changes = changed(body, clearable=("timeout_seconds",))
+        changes = action_changes(body)
         before = await database.read(permitted, ACTIONS, rights, ref, "update")
         if not _HARMLESS.issuperset(changes):
             await grants.check_gift(rights, changes.get(_GIFT, getattr(before, _GIFT)), _GIFT)

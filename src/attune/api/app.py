@@ -11,6 +11,7 @@ from attune.api.admin_settings import settings_routes
 from attune.api.auth import auth_routes
 from attune.api.authentication import install_authentication
 from attune.api.body_limit import JSON_BYTES, BodyLimit
+from attune.api.dead_letters import dead_letter_routes
 from attune.api.decisions import decision_routes
 from attune.api.description import TAGS
 from attune.api.docs import docs_routes
@@ -94,6 +95,7 @@ def _include_happenings(app: FastAPI, parts: ApiParts) -> None:
     app.include_router(admin_routes(parts))
     app.include_router(settings_routes(parts))
     app.include_router(decision_routes(parts))
+    app.include_router(dead_letter_routes(parts))
     app.include_router(metrics_routes(parts, with_queue=parts.queue_metrics))
 
 

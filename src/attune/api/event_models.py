@@ -8,6 +8,7 @@ import pydantic
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from attune.api.fields import JsonObject, Ref
+from attune.pipeline.events.model import OWN_KEYS
 
 MANY: Final = 10_000
 
@@ -25,6 +26,17 @@ def _object(payload: Any) -> Any:
     return {} if payload is None else payload
 
 
+def _free_key(key: str) -> str:
+    if key.startswith(OWN_KEYS):
+        raise ValueError(
+            f"must not begin with {OWN_KEYS!r}, which is for events of the engine itself"
+        )
+    return key
+
+
+EventKey = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_free_key)]
+
+
 class CreateEventRequest(pydantic.BaseModel):
     trigger_ref: Ref
     payload: Any = Field(default=None, description="Any JSON; null is the same as {}.")
@@ -32,7 +44,7 @@ class CreateEventRequest(pydantic.BaseModel):
     trigger_instance_id: Annotated[str, AfterValidator(_rule_binding)] | None = Field(
         default=None, examples=["rule_7"], description="The one rule that is to answer it."
     )
-    idempotency_key: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
+    idempotency_key: EventKey | None = Field(
         default=None, description="A second event with it is answered with the first."
     )
 

@@ -17,6 +17,7 @@ from attune.api.event_models import (
 )
 from attune.api.newest import NewestOf, NewestPage, newest_page
 from attune.api.parts import ApiParts
+from attune.api.repeats import check_events
 from attune.api.row_access import readable_by
 from attune.api.row_ids import FilterId, RowId, checked, unknown
 from attune.catalog.refs import pack_part
@@ -25,6 +26,7 @@ from attune.identities.rights import Rights
 from attune.kernel.ids import EventId, RuleId, TriggerId
 from attune.pipeline.events.model import Event, NewEvent
 from attune.pipeline.events.queries import EventFilters, count_events, find_event, list_events
+from attune.pipeline.events.steps import by_keys
 
 _RefOrPack = Annotated[str | None, Query(description="A ref, or `pack.*`.")]
 _Source = Annotated[str | None, Query(description="The id of a source, or its ref.")]
@@ -52,7 +54,7 @@ def event_routes(parts: ApiParts) -> APIRouter:
 
 
 def _add_telling(routes: APIRouter, parts: ApiParts) -> None:
-    @routes.post("", status_code=201, summary="Tell of an event", responses=refusals(403, 404))
+    @routes.post("", status_code=201, summary="Tell of an event", responses=refusals(403, 404, 409))
     async def create(rights: RightsOf, body: CreateEventRequest) -> Answer[EventResponse]:
         [event] = await _told(parts, rights, [body])
         return Answer(data=EventResponse.model_validate(event))
@@ -61,7 +63,7 @@ def _add_telling(routes: APIRouter, parts: ApiParts) -> None:
         "/many",
         status_code=201,
         summary="Tell of many events, all or none",
-        responses=refusals(403, 404),
+        responses=refusals(403, 404, 409),
     )
     async def create_many(
         rights: RightsOf, body: CreateEventsRequest
@@ -103,7 +105,14 @@ async def _told(
 ) -> list[Event]:
     for ref in {body.trigger_ref for body in bodies}:
         rights.require("events", "create", Target(ref=ref, pack_ref=pack_part(ref)))
-    return await parts.flow.record_events([_new(body) for body in bodies])
+    new = [_new(body) for body in bodies]
+    keys = {one.idempotency_key for one in new if one.idempotency_key}
+    if not keys:
+        return await parts.flow.record_events(new)
+    check_events(rights, new, await parts.database.read(by_keys, keys))
+    made = await parts.flow.record_events(new)
+    seen = check_events(rights, new, {e.idempotency_key: e for e in made if e.idempotency_key})
+    return [seen.get(event.idempotency_key or "", event) for event in made]
 
 
 def _new(body: CreateEventRequest) -> NewEvent:

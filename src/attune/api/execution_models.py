@@ -4,10 +4,12 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 import pydantic
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
 
 from attune.api.fields import JsonObject, Ref
 from attune.api.placement_models import WorkerAffinity, WorkerToleration
+from attune.api.retry_parts import ResolvedRetry, RetryCount, RetryPart
+from attune.catalog.retry_rules import MOST_RETRIES
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions.model import Priority
 
@@ -58,6 +60,12 @@ class ExecuteRequest(pydantic.BaseModel):
     timeout_seconds: float | None = Field(
         default=None, gt=0, allow_inf_nan=False, description="Time in the queue does not count."
     )
+    max_retries: int | None = Field(
+        default=None, ge=0, le=MOST_RETRIES, description="Null for what the action says."
+    )
+    retry: RetryPart | None = Field(
+        default=None, description="In place of all that the action says about it."
+    )
     trace_tag: Tag | None = None
 
 
@@ -97,6 +105,8 @@ class ExecutionResponse(ExecutionSummary):
     worker_tolerations: list[Any] | None
     worker_affinity: JsonObject | None
     timeout_seconds: float | None
+    max_retries: RetryCount = Field(validation_alias=AliasChoices("retry"))
+    retry: ResolvedRetry = Field(description="As resolved; null where a failure is the end.")
     trace_tag: str | None
     reason: str | None = None
 

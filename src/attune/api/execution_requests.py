@@ -9,19 +9,20 @@ from attune.api.answers import Answer
 from attune.api.authentication import RightsOf
 from attune.api.bodies import router
 from attune.api.description import refusals
-from attune.api.execution_access import check_cancellable, readable_by
+from attune.api.execution_access import check_cancellable
 from attune.api.execution_models import ExecuteManyRequest, ExecuteRequest, ExecutionResponse
 from attune.api.execution_views import ExecutionViews
 from attune.api.fields import given
 from attune.api.parts import ApiParts
+from attune.api.repeats import check_execution_keys, of_others
 from attune.api.row_ids import RowId, checked
 from attune.catalog.model import Action
+from attune.catalog.retry_rules import retry_faults, retry_of
+from attune.catalog.steps.checks import refuse
 from attune.identities.constraints import execution_of
 from attune.identities.rights import Rights
-from attune.kernel.errors import Conflict
 from attune.kernel.ids import ExecutionId
 from attune.pipeline.executions.model import Execution, Priority, Request
-from attune.pipeline.executions.queries import hidden_keys
 from attune.pipeline.executions.requests import Order
 
 _FIELD = "executions"
@@ -72,19 +73,25 @@ def _add_cancel(routes: APIRouter, parts: ApiParts, views: ExecutionViews) -> No
 async def _ordered(
     parts: ApiParts, rights: Rights, bodies: Sequence[ExecuteRequest], field: str | None
 ) -> list[Execution]:
+    requests = tuple(_request(body, rights, field, n) for n, body in enumerate(bodies))
     await _check_gifts(parts, rights, bodies, field)
-    await _check_keys(parts, rights, bodies)
+    await check_execution_keys(parts.database, rights, {one.idempotency_key for one in requests})
 
     def allowed(action: Action) -> None:
         rights.require("actions", "execute", target_of(action))
 
-    requests = tuple(_request(body, rights) for body in bodies)
-    return await parts.flow.request(Order(requests, allowed, field))
+    made = await parts.flow.request(Order(requests, allowed, field))
+    await check_execution_keys(parts.database, rights, of_others(requests, made))
+    return made
 
 
-def _request(body: ExecuteRequest, rights: Rights) -> Request:
+def _request(body: ExecuteRequest, rights: Rights, field: str | None, number: int) -> Request:
     """What a running execution asks for is its child, and runs for the same identity."""
     values = given(body)
+    if "retry" in values:
+        place = "retry" if field is None else f"{field}.{number}.retry"
+        refuse(retry_faults(values["retry"], place))
+        values["retry"] = retry_of(values["retry"])
     values["priority"] = Priority.of(values.get("priority", Priority.NORMAL.word))
     parent = execution_of(rights.caller) if rights.is_execution else None
     return Request(**values, executor=rights.caller.identity, parent=parent)
@@ -102,15 +109,3 @@ async def _check_gifts(
             place = "permission_set_refs"
             full = place if field is None else f"{field}.{number}.{place}"
             await parts.grants.check_gift(rights, refs, full)
-
-
-async def _check_keys(parts: ApiParts, rights: Rights, bodies: Sequence[ExecuteRequest]) -> None:
-    """A key leads to the first execution with it, and that may be one that the caller must not see."""
-    keys = {body.idempotency_key for body in bodies if body.idempotency_key}
-    if not keys or rights.is_everything:
-        return
-    if await parts.database.read(hidden_keys, keys, readable_by(rights)):
-        raise Conflict(
-            "idempotency_key: it was used for an execution that you may not see",
-            field="idempotency_key",
-        )

@@ -7,6 +7,7 @@ import pydantic
 from pydantic import Field
 
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.workers.history import WorkerEvent
 from attune.pipeline.workers.model import HealthState, WorkerStatus, WorkerType
 from attune.pipeline.workers.queries import SeenWorker
 
@@ -14,7 +15,9 @@ _S = ExecutionStatus
 
 
 class CordonRequest(pydantic.BaseModel):
-    reason: Annotated[str, Field(max_length=1000)] | None = None
+    """`reason` is kept with who asked: in the worker's history, and in the worker while it is cordoned."""
+
+    reason: Annotated[str, Field(max_length=1000, examples=["kernel upgrade"])] | None = None
 
 
 class WorkerRuntimeSupport(pydantic.BaseModel):
@@ -55,8 +58,22 @@ class WorkerLoadSnapshot(pydantic.BaseModel):
         )
 
 
+class WorkerSetAside(pydantic.BaseModel):
+    """An action of which the worker gets nothing until then, having failed it so often in a row."""
+
+    model_config = pydantic.ConfigDict(from_attributes=True)
+
+    action_ref: str
+    failures: int
+    until: datetime
+    error: str | None
+
+
 class WorkerSummary(pydantic.BaseModel):
-    """`health_state` is what to look at first; `status` is what the worker last said of itself."""
+    """`health_state` is what to look at first; `status` is what is known of the worker itself.
+
+    `asked_at` is the first question to which it owes an answer; `answered_at` is when it last gave one.
+    """
 
     id: int
     name: str
@@ -73,9 +90,13 @@ class WorkerSummary(pydantic.BaseModel):
     last_heartbeat: datetime
     heartbeat_age_seconds: int
     heartbeat_stale: bool
+    asked_at: datetime | None
+    answered_at: datetime | None
+    set_aside: list[WorkerSetAside]
     cordoned: bool
     cordon_reason: str | None
     cordoned_by: int | None
+    cordoned_by_login: str | None
     cordoned_at: datetime | None
     created: datetime
     updated: datetime
@@ -94,8 +115,36 @@ class WorkerSummary(pydantic.BaseModel):
                 "load": WorkerLoadSnapshot.of(seen),
                 "heartbeat_age_seconds": int(seen.age.total_seconds()),
                 "heartbeat_stale": seen.stale,
+                "set_aside": [WorkerSetAside.model_validate(each) for each in seen.set_aside],
             }
         )
+
+
+class WorkerExecution(pydantic.BaseModel):
+    """`since` is when it got its status. One that it has not begun by `lease_expires_at` is taken from it."""
+
+    model_config = pydantic.ConfigDict(from_attributes=True)
+
+    id: int
+    action_ref: str
+    status: ExecutionStatus
+    attempt: int
+    since: datetime
+    started_at: datetime | None
+    lease_expires_at: datetime | None
+
+
+class WorkerHistoryEntry(pydantic.BaseModel):
+    """`downtime_seconds` is how long nothing was heard of it; `execution` is the one that it is about."""
+
+    model_config = pydantic.ConfigDict(from_attributes=True)
+
+    id: int
+    event: WorkerEvent
+    at: datetime
+    execution: int | None
+    downtime_seconds: float | None
+    text: str | None
 
 
 class QueueStatsResponse(pydantic.BaseModel):

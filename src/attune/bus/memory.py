@@ -7,7 +7,7 @@ from attune.bus.memory_broker import MemoryBroker
 from attune.bus.memory_delivery import MemoryDelivery, MemorySubscription
 from attune.bus.memory_queue import Message
 from attune.bus.port import DeadLetterHandler, Handler, Subscription
-from attune.bus.routing import Route, Router
+from attune.bus.routing import Route, Router, to_queue
 from attune.bus.runners import done_within
 from attune.bus.serving import DeadLetterServer, Server
 from attune.bus.subscriptions import Subscriptions
@@ -70,6 +70,15 @@ class MemoryBus:
         for route, envelope in routed:
             self._broker.publish(route.exchange, route.routing_key, Message(envelope, None, {}))
         # A publish always suspends, as with a broker elsewhere: a loop of publishes must not starve readers.
+        await asyncio.sleep(0)
+
+    async def send_raw(self, queue: str, *bodies: bytes) -> None:
+        await self._until_connected()
+        if self._broker.queue(queue).description.exclusive:
+            raise NotFound(f"The queue {queue} belongs to one process.", queue=queue)
+        route = to_queue(queue)
+        for body in bodies:
+            self._broker.publish(route.exchange, route.routing_key, Message(None, body, {}))
         await asyncio.sleep(0)
 
     async def consume(

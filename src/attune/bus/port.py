@@ -44,6 +44,13 @@ class Bus(Protocol):
         A break is waited out for as long as the bus's publish time-out, then `BusUnavailable` is raised.
         """
 
+    async def send_raw(self, queue: str, *bodies: bytes) -> None:
+        """Put bytes into one queue as they are, in their order; return when the broker has confirmed all of them.
+
+        `NotFound` where there is no such queue, and for one that belongs to a process alone: nobody else has its
+        address. One that is deleted in the same moment makes them unrouted, not lost.
+        """
+
     async def consume(
         self, queue: str, handler: Handler, *, prefetch: int | None = None
     ) -> Subscription:

@@ -5,15 +5,17 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from pamqp.commands import Basic
+
 from attune.bus.amqp.consumer import AmqpConsumer
 from attune.bus.amqp.delivery import AmqpDelivery
 from attune.bus.amqp.errors import DRIVER_ERRORS, check_cancelled, explain, parse_url
-from attune.bus.amqp.frames import from_envelope
+from attune.bus.amqp.frames import copied, from_envelope
 from attune.bus.amqp.outbox import Outbox
 from attune.bus.amqp.session import Session
 from attune.bus.amqp.supervisor import Supervisor
 from attune.bus.port import DeadLetterHandler, Handler, QueueMismatch, Subscription
-from attune.bus.routing import Router
+from attune.bus.routing import Router, to_queue
 from attune.bus.runners import done_within
 from attune.bus.serving import DeadLetterServer, Server
 from attune.bus.subscriptions import Subscriptions
@@ -25,6 +27,7 @@ from attune.kernel.errors import AttuneError, BusUnavailable, NotFound
 T = TypeVar("T")
 
 _INSISTENCE = 1.0
+_LONGEST_NAME = 255  # bytes, by the protocol
 
 
 class RabbitBus:
@@ -94,6 +97,14 @@ class RabbitBus:
     async def publish(self, *envelopes: Envelope, to: str | None = None) -> None:
         route = self._router.route
         await self._outbox.send([from_envelope(each, route(each, to)) for each in envelopes])
+
+    async def send_raw(self, queue: str, *bodies: bytes) -> None:
+        known = self._queues.get(queue, Queue(name=queue))
+        if known.exclusive or not 0 < len(queue.encode()) <= _LONGEST_NAME:
+            raise NotFound(f"There is no queue {queue} that others can send to.", queue=queue)
+        await self._request(lambda session: session.depth(known))
+        bare, route = Basic.Properties(), to_queue(queue)
+        await self._outbox.send([copied(bare, body, route, {}) for body in bodies])
 
     async def consume(
         self, queue: str, handler: Handler, *, prefetch: int | None = None

@@ -8,6 +8,7 @@ from attune.cli.completion import action_refs, pack_refs
 from attune.cli.failures import near_names
 from attune.cli.frame import command, group
 from attune.cli.rendering import Column, table
+from attune.cli.retry_words import limits_in_words, loss_in_words, retries_in_words
 from attune.cli.schemas import PARAMETER_COLUMNS, parameters_of
 from attune.cli.session import Session
 from attune.client.definitions import Action, ActionSummary
@@ -54,6 +55,9 @@ def _fields(action: Action) -> list[tuple[str, object]]:
         ("Runtime", action.runtime_ref),
         ("Entrypoint", action.entrypoint),
         ("Time limit", f"{action.timeout_seconds:g} s" if action.timeout_seconds else None),
-        ("Retries", action.max_retries),
+        ("Retries", retries_in_words(action.max_retries, action.retry)),
+        ("If its worker is lost", loss_in_words(action.on_worker_lost)),
+        ("Limits", limits_in_words(action.limits)),
+        ("Process", "shared by executions, one after the other" if action.reuse else None),
         ("Updated", action.updated),
     ]

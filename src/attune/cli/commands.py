@@ -34,7 +34,14 @@ COMMANDS: Final = {
     "rule": Command("rules", "Look at rules, switch them on and off."),
     "action": Command("actions", "Look at actions and their parameters."),
     "trigger": Command("triggers", "Look at triggers."),
-    "worker list": Command("workers", "See the workers and their load."),
+    "worker list": Command("workers", "List workers: how each is, its load, what it can run."),
+    "worker show": Command("workers", "Show all about a worker."),
+    "worker cordon": Command("workers", "Give a worker nothing more to do."),
+    "worker uncordon": Command("workers", "Give a worker work again."),
+    "worker drain": Command("workers", "Cordon a worker and wait until it has nothing left to do."),
+    "dead-letter": Command(
+        "dead_letters", "Look at messages that nobody could handle, and send them back."
+    ),
     "settings": Command("runtime_settings", "Look at and change settings while everything runs."),
     "pack": Command("packs", "Install packs and look at them."),
     "login": Command("accounts", "Log in to a server and remember it."),

@@ -54,7 +54,12 @@ def _triggers(client: Client) -> Iterator[str]:
     return (each.ref for each in client.triggers.iterate())
 
 
+def _workers(client: Client) -> Iterator[str]:
+    return (each.name for each in client.workers.iterate())
+
+
 action_refs = _completer(_actions)
 pack_refs = _completer(_packs)
 rule_refs = _completer(_rules)
 trigger_refs = _completer(_triggers)
+worker_names = _completer(_workers)

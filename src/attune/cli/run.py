@@ -1,6 +1,6 @@
 """`attune run`: an action, now, followed to its end."""
 
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -11,8 +11,9 @@ from attune.cli.live import followed
 from attune.cli.parameters import needs_schema, parameters_from, variables_from
 from attune.cli.results import result_panel
 from attune.cli.session import Session
+from attune.client.client import Client
 from attune.client.models import Execution
-from attune.client.requests import ExecutionOptions
+from attune.client.requests import ExecutionOptions, RetryRules
 
 _INTERRUPTED = 130
 
@@ -56,6 +57,18 @@ Key = Annotated[
     str | None,
     typer.Option("--idempotency-key", help="Run once, however often this command is repeated."),
 ]
+MaxRetries = Annotated[
+    int | None,
+    typer.Option(min=0, max=1000, metavar="N", help="How many attempts may follow a failed one."),
+]
+RetryDelay = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="SECONDS", help="How long to wait before the next attempt."),
+]
+Backoff = Annotated[
+    str | None,
+    typer.Option(metavar="WORD", help="How the delay grows: constant, linear or exponential."),
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -65,6 +78,7 @@ def add_to(app: typer.Typer) -> None:
         "attune run core.echo -p message=hello",
         "attune run deploy.service -p replicas=3 -p 'tags:=[\"blue\"]' --priority high",
         "attune run core.echo --params @parameters.json -o json",
+        "attune run deploy.service --max-retries 5 --retry-delay 10 --backoff exponential",
     )(run)
 
 
@@ -80,23 +94,40 @@ def run(
     env: Env = [],  # noqa: B006 - never changed
     follow: Follow = None,
     idempotency_key: Key = None,
+    max_retries: MaxRetries = None,
+    retry_delay: RetryDelay = None,
+    backoff: Backoff = None,
 ) -> None:
     """Run an action, follow it and show its result.
 
     Exit code 0 if it completed, 1 if it did not.
     """
-    options = _options(timeout, priority, env, idempotency_key)
-    actions = session.client.actions
-    with near_names(ref, actions.iterate):
-        schema = actions.get(ref).param_schema if needs_schema(param) else None
-        values = parameters_from(param, params, schema)
-        execution = session.client.executions.execute(ref, values, **options)
+    options = _options(timeout, priority, env, idempotency_key, max_retries)
+    rules = _retry_rules(retry_delay, backoff)
+    with near_names(ref, session.client.actions.iterate):
+        execution = _asked_for(session.client, ref, param, params, rules, options)
     if not wait:
         session.tell(f"Execution {execution.id} of {execution.action_ref} is asked for.", execution)
         return
     shown = session.for_people if follow is None else follow
     ended = _ended(session, execution, follow=shown, timeout=wait_timeout)
     _conclude(session, ended, with_output=not shown)
+
+
+def _asked_for(
+    client: Client,
+    ref: str,
+    param: list[str],
+    params: str | None,
+    rules: RetryRules,
+    options: ExecutionOptions,
+) -> Execution:
+    """What is said of retries here is added to what the action says: the server takes one or the other."""
+    action = client.actions.get(ref) if rules or needs_schema(param) else None
+    values = parameters_from(param, params, action and action.param_schema)
+    if action is not None and rules:
+        options["retry"] = cast(RetryRules, {**(action.retry or {}), **rules})
+    return client.executions.execute(ref, values, **options)
 
 
 def _conclude(session: Session, ended: Execution, *, with_output: bool) -> None:
@@ -109,7 +140,11 @@ def _conclude(session: Session, ended: Execution, *, with_output: bool) -> None:
 
 
 def _options(
-    timeout: float | None, priority: str | None, env: list[str], key: str | None
+    timeout: float | None,
+    priority: str | None,
+    env: list[str],
+    key: str | None,
+    max_retries: int | None,
 ) -> ExecutionOptions:
     options: ExecutionOptions = {}
     if timeout is not None:
@@ -120,7 +155,18 @@ def _options(
         options["env_vars"] = variables_from(env)
     if key is not None:
         options["idempotency_key"] = key
+    if max_retries is not None:
+        options["max_retries"] = max_retries
     return options
+
+
+def _retry_rules(delay: float | None, backoff: str | None) -> RetryRules:
+    rules: RetryRules = {}
+    if delay is not None:
+        rules["delay"] = delay
+    if backoff is not None:
+        rules["backoff"] = backoff.lower()
+    return rules
 
 
 def _ended(

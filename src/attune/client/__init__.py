@@ -56,7 +56,12 @@ from attune.client.queue_models import (
 )
 from attune.client.servers import Server, find_server
 from attune.client.session import Patience
-from attune.client.worker_models import Worker
+from attune.client.worker_models import (
+    Worker,
+    WorkerExecution,
+    WorkerHistoryEntry,
+    WorkerSetAside,
+)
 from attune.kernel.statuses import ExecutionStatus
 
 __all__ = [
@@ -113,5 +118,8 @@ __all__ = [
     "Wait",
     "Why",
     "Worker",
+    "WorkerExecution",
+    "WorkerHistoryEntry",
+    "WorkerSetAside",
     "find_server",
 ]

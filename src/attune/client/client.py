@@ -11,15 +11,17 @@ import httpx2
 from attune.client.accounts import Tokens
 from attune.client.auth import Auth
 from attune.client.catalog import Actions, Packs, Rules, Triggers
+from attune.client.dead_letters import DeadLetters
 from attune.client.decisions import Decisions
 from attune.client.executions import Executions
-from attune.client.happenings import Enforcements, Events, Workers
+from attune.client.happenings import Enforcements, Events
 from attune.client.operations import Awaiting, Blocking, W, run
 from attune.client.profiles import profiles_of
 from attune.client.queues import Queues, Settings
 from attune.client.servers import Server, find_server
 from attune.client.session import PATIENT, Patience, Session
 from attune.client.transports import AwaitingTransport, BlockingTransport, connection_options
+from attune.client.workers import Workers
 
 Keep = Callable[[Tokens], None]
 
@@ -42,6 +44,7 @@ class _Operations(Generic[W]):
         self.queues: Queues[W] = Queues(session, way)
         self.settings: Settings[W] = Settings(session, way)
         self.decisions: Decisions[W] = Decisions(session, way)
+        self.dead_letters: DeadLetters[W] = DeadLetters(session, way)
         self._session = session
 
     @property

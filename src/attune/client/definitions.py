@@ -66,6 +66,9 @@ class Action(ActionSummary, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     max_retries: int | None = None
     on_worker_lost: str | None = None
+    retry: dict[str, Any] | None = None
+    limits: dict[str, Any] | None = None
+    reuse: bool = False
 
 
 class TriggerSummary(Stored, frozen=True, kw_only=True):

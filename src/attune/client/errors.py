@@ -92,7 +92,7 @@ class BadAnswer(AttuneError):
 
 
 class NotFinished(AttuneError):
-    """An execution did not end within the time that it was waited for; it goes on."""
+    """What was waited for did not end within that time; it goes on."""
 
     code = "not_finished"
 

@@ -1,9 +1,9 @@
-"""`client.events`, `enforcements` and `workers`."""
+"""`client.events` and `client.enforcements`."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
-from attune.client.calls import Call, get_plain, post
+from attune.client.calls import post
 from attune.client.collection import Collection
 from attune.client.models import (
     Enforcement,
@@ -18,9 +18,7 @@ from attune.client.requests import (
     EventFilters,
     EventOptions,
     EventRequest,
-    WorkerFilters,
 )
-from attune.client.worker_models import Worker
 
 _EVENTS = list[Event]
 
@@ -75,33 +73,3 @@ class Enforcements(Collection[W, EnforcementSummary, Enforcement]):
     ) -> AsyncGenerator[EnforcementSummary, None]:
         async for item in self._all(filters):
             yield item
-
-
-class Workers(Collection[W, Worker, Worker]):
-    noun: ClassVar[str] = "workers"
-    summary: ClassVar[type[Any]] = Worker
-    detail: ClassVar[type[Any]] = Worker
-
-    @Operation
-    async def list(self, **filters: Unpack[WorkerFilters]) -> Page[Worker]:
-        return await self._page(filters)
-
-    @Listing
-    async def iterate(self, **filters: Unpack[WorkerFilters]) -> AsyncGenerator[Worker, None]:
-        async for item in self._all(filters):
-            yield item
-
-    @Operation
-    async def cordon(self, id_: int, reason: str | None = None) -> Worker:
-        """It gets no new work until it is uncordoned."""
-        return await self._session.run(self._switch(id_, "cordon", {"reason": reason}))
-
-    @Operation
-    async def uncordon(self, id_: int) -> Worker:
-        return await self._session.run(self._switch(id_, "uncordon", {}))
-
-    def _one(self, ref: str | int) -> Call[Worker]:
-        return get_plain(self._path(ref), Worker)
-
-    def _switch(self, id_: int, word: str, body: Mapping[str, Any]) -> Call[Worker]:
-        return Call("POST", self._path(id_, word), Worker, body=body)

@@ -85,7 +85,8 @@ class ExecutionSummary(Stored, frozen=True, kw_only=True):
 class Execution(ExecutionSummary, frozen=True, kw_only=True):
     """`result` is null until it has ended; `config` is its parameters, secret ones left out.
 
-    `reason` is what it waits for: concurrency, a worker, …; null where it does not wait.
+    `reason` is what it waits for: concurrency, a worker, …; null where it does not wait. `retry` is how it is tried
+    again, `max_retries` times at most.
     """
 
     action: ActionId | None = None
@@ -98,6 +99,8 @@ class Execution(ExecutionSummary, frozen=True, kw_only=True):
     worker_affinity: Any = None
     worker_tolerations: Any = None
     timeout_seconds: float | None = None
+    max_retries: int | None = None
+    retry: dict[str, Any] | None = None
     reason: str | None = None
     trace_tag: str | None = None
 

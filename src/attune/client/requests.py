@@ -13,8 +13,38 @@ class Paging(TypedDict, total=False):
     page_size: int
 
 
+class RetryRules(TypedDict, total=False):
+    """When the next attempt comes, in seconds, and after what: `on` has failed, timeout, not_started, worker_lost.
+
+    `backoff` is one of constant, linear, exponential; `queue_place` keep or tail. `exit_codes` and `matching` narrow
+    failed down to those that fit one of them.
+    """
+
+    delay: float
+    backoff: str
+    max_delay: float | None
+    jitter: float
+    on: Sequence[str]
+    exit_codes: Sequence[int]
+    matching: Sequence[str]
+    queue_place: str
+
+
+class RunLimits(TypedDict, total=False):
+    """What a run may use. `output_mb` is how much of each stream is kept."""
+
+    cpu_seconds: float | None
+    memory_mb: int | None
+    open_files: int | None
+    processes: int | None
+    output_mb: float | None
+
+
 class ExecutionOptions(TypedDict, total=False):
-    """`priority` is one of critical, high, normal, low, background. A time in the queue does not count for the limit."""
+    """`priority` is one of critical, high, normal, low, background. A time in the queue does not count for the limit.
+
+    `max_retries` and `retry` stand in place of the action's own.
+    """
 
     env_vars: Mapping[str, str]
     permission_set_refs: Sequence[str]
@@ -24,6 +54,8 @@ class ExecutionOptions(TypedDict, total=False):
     priority: str
     idempotency_key: str
     timeout_seconds: float
+    max_retries: int
+    retry: RetryRules
     trace_tag: str
 
 
@@ -97,6 +129,8 @@ class NewRule(RuleChanges, total=False):
 
 
 class ActionChanges(TypedDict, total=False):
+    """None takes a time limit, `retry`, `limits` or `reuse` away."""
+
     label: str
     description: str | None
     entrypoint: str
@@ -108,6 +142,9 @@ class ActionChanges(TypedDict, total=False):
     timeout_seconds: float | None
     max_retries: int
     on_worker_lost: str
+    retry: RetryRules | None
+    limits: RunLimits | None
+    reuse: bool | None
     required_worker_runtimes: Mapping[str, str]
     default_execution_permission_set_refs: Sequence[str]
     worker_selector: Mapping[str, str]

@@ -27,10 +27,18 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A FROM that has the listed table as `x`, and the column by which it is walked through."""
+    """A FROM that has the listed table as `x`, and the column by which it is walked through.
+
+    `beside` are further ones, without a row of the first, that are walked through side by side with it.
+    """
 
     sql: str
     id: str = "x.id"
+    beside: tuple[str, ...] = ()
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        return (self.sql, *self.beside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,26 +91,50 @@ async def newest(
     walked = source or listed.source
     below = Condition(f"{walked.id} < :before", {"before": window.before})
     found = all_of([where, below if window.before is not None else ALWAYS])
+    if walked.beside:
+        return await _side_by_side(tx, listed, found, window, walked)
     return await tx.all(
         listed.row,
-        _page(listed.table, listed.columns, walked, found.sql),
+        _page(listed.table, listed.columns, walked.id, walked.sql, found.sql),
         rows_at_most=window.limit,
         rows_skipped=window.offset,
         **found.values,
     )
 
 
+async def _side_by_side(
+    tx: Tx, listed: Listed[T], where: Condition, window: Window, walked: Source
+) -> list[T]:
+    """Each is walked through by its own index, as far as the page may need of it."""
+    most = window.offset + window.limit
+    ids: list[int] = []
+    for arm in walked.arms:
+        sql = _ids(walked.id, arm, where.sql)
+        ids += await tx.all(int, sql, rows_at_most=most, rows_skipped=0, **where.values)
+    shown = sorted(ids, reverse=True)[window.offset : most]
+    # The names are those of our own tables and structs.
+    rows = f"SELECT {listed.columns} FROM {listed.table} x WHERE x.id = ANY(:ids::bigint[])"  # noqa: S608
+    return await tx.all(listed.row, f"{rows} ORDER BY x.id DESC", ids=shown)
+
+
 async def total(tx: Tx, listed: Listed[T], where: Condition, source: Source | None = None) -> int:
     walked = source or listed.source
-    sql = f"SELECT count(*) FROM {walked.sql} WHERE {where.sql}"  # noqa: S608 - our own names
-    return await tx.one(int, sql, **where.values)
+    # The names are our own.
+    counts = [f"(SELECT count(*) FROM {arm} WHERE {where.sql})" for arm in walked.arms]  # noqa: S608
+    return await tx.one(int, f"SELECT {' + '.join(counts)}", **where.values)
 
 
-def _page(table: str, columns: str, source: Source, where: str) -> str:
+def _page(table: str, columns: str, id_: str, source: str, where: str) -> str:
     # The names are those of our own tables and structs.
     return f"""
         SELECT {columns} FROM {table} x
-         WHERE x.id = ANY(ARRAY(SELECT {source.id} FROM {source.sql} WHERE {where}
-                                 ORDER BY {source.id} DESC LIMIT :rows_at_most OFFSET :rows_skipped))
+         WHERE x.id = ANY(ARRAY({_ids(id_, source, where)}))
          ORDER BY x.id DESC
     """  # noqa: S608
+
+
+def _ids(id_: str, source: str, where: str) -> str:
+    return f"""
+        SELECT {id_} FROM {source} WHERE {where}
+         ORDER BY {id_} DESC LIMIT :rows_at_most OFFSET :rows_skipped
+    """  # noqa: S608 - our own names

@@ -5,11 +5,8 @@ that lives in memory.
 """
 
 import os
-import random
 import socket
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
@@ -18,46 +15,23 @@ from attune.api.execution_feed import ExecutionFeed, feed_queue
 from attune.api.health import Health
 from attune.api.notices import BusNotices
 from attune.api.parts import ApiParts
-from attune.bus.announcer import Announcer
-from attune.bus.opening import bus_from
-from attune.bus.port import Bus
 from attune.catalog.packs import PackInstaller
-from attune.dead_letters.keeper import DeadLetterKeeper
-from attune.identities.accounts import Accounts
 from attune.identities.administrator import FirstAdministrator
 from attune.identities.grant_book import GrantBook
-from attune.identities.opening import accounts_from
-from attune.kernel.clock import Clock, SystemClock
 from attune.kernel.envelope import Stamp
 from attune.kernel.errors import InvalidSettings
-from attune.kernel.ids import Ids
-from attune.kernel.settings import QueueBackend, ServerSettings, Settings
+from attune.kernel.settings import ServerSettings, Settings
 from attune.pipeline.flow import Flow
-from attune.pipeline.outbox import Mail
-from attune.pipeline.processors.executor import Executor
-from attune.pipeline.processors.fallback import Fallback
-from attune.pipeline.processors.gate_keeper import GateKeeper
-from attune.pipeline.processors.proposals import Proposals
-from attune.pipeline.processors.queue_timeout import QueueTimeout
-from attune.pipeline.queues.adaptation import AdaptiveLimits
-from attune.pipeline.queues.model import QueueTerms
-from attune.pipeline.queues.redis.link import RedisLink
-from attune.pipeline.queues.redis.mirror import RedisMirror
-from attune.pipeline.queues.redis.queue import RedisQueue
-from attune.pipeline.scheduling.model import Terms
-from attune.services.connections import BusPart, DatabasePart, RedisPart
+from attune.services.base import Base, base_from
 from attune.services.core_pack import CorePack
 from attune.services.demo import DemoPack
+from attune.services.executor_parts import executor_parts
 from attune.services.http import HttpServer
 from attune.services.local_access import LocalAccess
 from attune.services.part import Part
 from attune.services.process import Process
-from attune.services.secrets import with_secrets
 from attune.services.worker_part import WorkerBase, WorkerPart
-from attune.store.database import Database
-from attune.store.opening import database_from
 
-_MISSED_BEATS: Final = 3
 _EXTRA_GRACE: Final = 10.0  # on top of what a worker may take to finish, to close connections
 
 
@@ -68,47 +42,9 @@ class Role(StrEnum):
     SENSOR = "sensor"
 
 
-@dataclass(frozen=True)
-class Base:
-    """What every role stands on."""
-
-    settings: Settings
-    clock: Clock
-    database: Database
-    bus: Bus
-    announcer: Announcer
-    ids: Ids
-    accounts: Accounts
-
-    def parts(self) -> list[Part]:
-        url = self.settings.database_url
-        upgrade = self.settings.embedded
-        return [
-            DatabasePart(self.database, url, self.clock, upgrade=upgrade),
-            BusPart(self.bus, self.clock),
-            self.announcer,
-        ]
-
-    def flow(self, source: str, *, through: bool) -> Flow:
-        """`source` is the name under which its messages go out."""
-        executor = self.settings.executor
-        terms = Terms(
-            lease=timedelta(seconds=executor.scheduled_timeout),
-            stale=timedelta(seconds=_MISSED_BEATS * self.settings.worker.heartbeat_interval),
-            no_worker_grace=timedelta(seconds=executor.no_worker_grace),
-            queue=QueueTerms(
-                max_queue_length=executor.queue.max_queue_length,
-                timeout_seconds=executor.queue.queue_timeout_seconds,
-                deferred=executor.queue.backend is QueueBackend.REDIS,
-            ),
-        )
-        mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
-        return Flow(self.database, self.clock, mail, terms, through=through)
-
-
 def everything(settings: Settings, ready: Callable[[str], None], *, demo: bool = False) -> Process:
     """All roles in one process; `ready` gets the address when it can be used. `demo` loads the demo pack."""
-    base = _base(settings)
+    base = base_from(settings)
     flow = base.flow("attune", through=True)
     feed = _feed(base)
     server = _http_server(base, flow, feed)
@@ -118,7 +54,7 @@ def everything(settings: Settings, ready: Callable[[str], None], *, demo: bool =
         *_founding_parts(base),
         *([DemoPack(settings, base.database, base.clock)] if demo else []),
         worker,
-        *_executor_parts(base, flow, beside=[worker.source]),
+        *executor_parts(base, flow, beside=[worker.source]),
         server,
         feed,
         *_local_access(base, server),
@@ -128,14 +64,14 @@ def everything(settings: Settings, ready: Callable[[str], None], *, demo: bool =
 
 def role(role: Role, settings: Settings) -> Process:
     _check_shared(role, settings)
-    base = _base(settings)
+    base = base_from(settings)
     match role:
         case Role.API:
             flow = base.flow(_source(role), through=False)
             feed = _feed(base)
             parts: list[Part] = [*_founding_parts(base), _http_server(base, flow, feed), feed]
         case Role.EXECUTOR:
-            parts = _executor_parts(base, base.flow(_source(role), through=True))
+            parts = executor_parts(base, base.flow(_source(role), through=True))
         case Role.WORKER:
             parts = [_worker(base, lambda: _address(settings.server))]
         case Role.SENSOR:
@@ -177,6 +113,8 @@ def _worker(base: Base, api_url: Callable[[], str | None]) -> WorkerPart:
             host=socket.gethostname(),
             environment=os.environ,
             api_url=api_url,
+            asks_versions=True,
+            serves_health=not settings.embedded,
         )
     )
 
@@ -186,24 +124,6 @@ def _process(
 ) -> Process:
     grace = base.settings.worker.shutdown_timeout + _EXTRA_GRACE
     return Process(name, parts, grace=grace, ready=ready)
-
-
-def _base(settings: Settings) -> Base:
-    clock = SystemClock()
-    source = random.SystemRandom()
-    ids = Ids(source)
-    settings = with_secrets(settings, ids)
-    database = database_from(settings, clock, source)
-    bus = bus_from(settings.message_queue, clock, source)
-    return Base(
-        settings=settings,
-        clock=clock,
-        database=database,
-        bus=bus,
-        announcer=Announcer(bus),
-        ids=ids,
-        accounts=accounts_from(settings, database, clock, ids),
-    )
 
 
 def _founding_parts(base: Base) -> list[Part]:
@@ -239,36 +159,6 @@ def _api_parts(base: Base, flow: Flow, feed: ExecutionFeed) -> ApiParts:
         feed=feed,
         queue_metrics=base.settings.executor.queue.enable_metrics,
     )
-
-
-def _executor_parts(base: Base, flow: Flow, beside: Collection[str] = ()) -> list[Part]:
-    redis = _redis_parts(base, flow)
-    queue: list[Part] = [redis.link, redis.proposals] if redis else []
-    return [
-        DeadLetterKeeper(base.bus, base.database, base.clock),
-        *queue,
-        *Executor(flow, base.bus, beside, redis.proposals if redis else None).processors(),
-        Fallback(flow, base.clock),
-        GateKeeper(flow, base.clock),
-        QueueTimeout(flow, base.clock),
-        AdaptiveLimits(base.database, base.clock, flow.change_limit),
-    ]
-
-
-@dataclass(frozen=True)
-class _RedisParts:
-    link: RedisPart
-    proposals: Proposals
-
-
-def _redis_parts(base: Base, flow: Flow) -> _RedisParts | None:
-    """Where Redis keeps the queues beside the database."""
-    url = base.settings.redis.url
-    if base.settings.executor.queue.backend is not QueueBackend.REDIS or url is None:
-        return None
-    link = RedisLink(url.get_secret_value(), base.clock)
-    mirror = RedisMirror(link, base.database, base.clock, base.ids)
-    return _RedisParts(RedisPart(link), Proposals(flow, RedisQueue(link), mirror, base.clock))
 
 
 def _check_shared(role: Role, settings: Settings) -> None:

@@ -1,7 +1,7 @@
 """From a hand-off and its definition to something that can be run. Pure but for the paths it joins."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +11,9 @@ import msgspec
 
 from attune.catalog.model import ActionDefinition
 from attune.catalog.retrying import Limits
+from attune.catalog.runners import NATIVE
+from attune.pipeline.scheduling.compatibility import runtime_name
+from attune.worker.detection import Found
 from attune.worker.errors import CannotRun
 from attune.worker.handoffs import HandOff
 from attune.worker.model import (
@@ -36,11 +39,13 @@ _ESCAPE: Final = re.compile(rb"\\(?:u0000|.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Folders of a worker. `packs` is the root below which definitions name their pack's folder."""
+    """Folders of a worker, and the programs that it has found, by runtime. `packs` is the root below which definitions
+    name their pack's folder."""
 
     packs: Path
     work: Path
     artifacts: Path
+    programs: Mapping[str, Found] = MappingProxyType({})
 
 
 def assembled(
@@ -67,14 +72,13 @@ def assembled(
 
 
 def _action(hand_off: HandOff, definition: ActionDefinition, places: Places) -> Action:
-    runtime = RUNTIMES.get(definition.runtime_ref or "")
-    if runtime is None:
-        named = f"the runtime {definition.runtime_ref}" if definition.runtime_ref else "no runtime"
-        raise CannotRun(f"The action has {named}, which this worker cannot run.")
+    if definition.runtime_ref is None:
+        raise CannotRun("The action has no runtime, so nothing can run it.")
     return Action(
         ref=definition.action_ref,
         pack_ref=definition.pack_ref,
-        runtime=runtime,
+        runtime=RUNTIMES.get(definition.runtime_ref, Runtime.OTHER),
+        interpreter=_interpreter(definition, definition.runtime_ref, places.programs),
         entrypoint=definition.entrypoint,
         inline=definition.is_inline,
         pack_dir=places.packs / definition.pack_dir if definition.pack_dir else None,
@@ -85,6 +89,42 @@ def _action(hand_off: HandOff, definition: ActionDefinition, places: Places) -> 
         limits=definition.limits or Limits(),
         reuse=definition.reuse,
     )
+
+
+class _Interpreter(msgspec.Struct, frozen=True):
+    binary: str
+    args: tuple[str, ...] = ()
+
+
+class _Execution(msgspec.Struct, frozen=True):
+    """What of a runtime's `execution_config` says how its actions are started."""
+
+    interpreter: _Interpreter | None = None
+
+
+def _interpreter(
+    definition: ActionDefinition, runtime_ref: str, programs: Mapping[str, Found]
+) -> tuple[str, ...]:
+    """The start of the command line; empty for the usual one of a runtime that we know ourselves."""
+    constraint = definition.runtime_version_constraint
+    known = runtime_ref in RUNTIMES
+    if runtime_ref == NATIVE or (known and constraint is None):
+        return ()
+    declared = _declared_interpreter(definition)
+    found = programs.get(runtime_name(runtime_ref))
+    program = found.program(constraint) if found else None
+    if program is None and constraint is not None:
+        raise CannotRun(f"This worker has no {runtime_ref} in a version that fits {constraint!r}.")
+    if declared is None:
+        raise CannotRun(f"The runtime {runtime_ref} names no interpreter, so nothing can run it.")
+    return (program or declared.binary, *declared.args)
+
+
+def _declared_interpreter(definition: ActionDefinition) -> _Interpreter | None:
+    try:
+        return msgspec.convert(definition.execution_config, _Execution).interpreter
+    except msgspec.ValidationError:
+        return None
 
 
 def encoded(result: Result | dict[str, Any]) -> bytes:

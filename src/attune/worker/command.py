@@ -1,14 +1,11 @@
 """What to start for a run, and the private folder that lives as long as the run."""
 
-import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-
-import structlog
+from typing import Final
 
 from attune.worker.delivery import delivered, encoded, fill, memory_file, private_file
 from attune.worker.entry import entry_file, interpreter, program
@@ -16,26 +13,30 @@ from attune.worker.environment import child_environment
 from attune.worker.errors import CannotRun
 from attune.worker.model import Action, Delivery, Run
 from attune.worker.process import Command
+from attune.worker.removal import remove
 from attune.worker.shell import Script, preamble
 
-_log = structlog.get_logger()
+_SCRATCH: Final = "tmp"
 
 
 @asynccontextmanager
 async def private_folder(run: Run) -> AsyncIterator[Path]:
-    """Readable by its owner alone, and gone afterwards with all that the action left in it."""
-    run.work_dir.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{run.execution_id}-{run.attempt}-", dir=run.work_dir))
+    """Readable by its owner alone, with a place for temporary files; gone afterwards with all that is in it."""
+    folder = _made(run)
     try:
+        (folder / _SCRATCH).mkdir()
         yield folder
     finally:
-        await asyncio.to_thread(_remove, folder)
+        await remove(folder)
 
 
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        _log.warning("A run's folder could not be removed.", folder=str(folder))
+def _made(run: Run) -> Path:
+    prefix = f"{run.execution_id}-{run.attempt}-"
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=run.work_dir))
+    except FileNotFoundError:
+        run.work_dir.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=run.work_dir))
 
 
 @contextmanager
@@ -51,7 +52,7 @@ def command_of(run: Run, inherited: Mapping[str, str], folder: Path) -> Iterator
     file = None
     if action.parameter_delivery is Delivery.FILE:
         file, document = private_file(folder / "parameters", document), b""
-    environment = child_environment(run, inherited, file)
+    environment = child_environment(run, inherited, file, folder / _SCRATCH)
     with ExitStack() as open_here:
         descriptors: tuple[int, ...] = ()
         if action.inline:
@@ -68,6 +69,7 @@ def command_of(run: Run, inherited: Mapping[str, str], folder: Path) -> Iterator
             folder=_working_folder(action, folder),
             stdin=stdin,
             descriptors=descriptors,
+            limits=action.limits,
         )
 
 
@@ -88,9 +90,7 @@ def _inline(
 
 
 def _working_folder(action: Action, folder: Path) -> Path:
-    """The pack's folder; without one, an empty folder that goes with the run."""
+    """The pack's folder; without one, that for temporary files, which is empty and goes with the run."""
     if action.pack_dir is not None and action.pack_dir.is_dir():
         return action.pack_dir
-    work = folder / "work"
-    work.mkdir()
-    return work
+    return folder / _SCRATCH

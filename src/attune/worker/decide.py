@@ -31,10 +31,14 @@ def stopped(stop: Stop, timeout: float | None, exit_code: int | None = None) -> 
             )
 
 
-def ended(exit_code: int | None, data: Any, stderr: str) -> Finish:
+def ended(exit_code: int | None, data: Any, stderr: str, breach: str | None = None) -> Finish:
+    """`breach` is the sentence about a limit that may have been the reason; it stands beside the action's own words."""
     if exit_code == 0:
         return Finish(status=ExecutionStatus.COMPLETED, exit_code=0, data=data)
-    return failed(stderr.strip()[-_END_OF_STDERR:] or _sentence(exit_code), exit_code, data)
+    words = stderr.strip()[-_END_OF_STDERR:]
+    if breach:
+        return failed(f"{words}\n{breach}".strip(), exit_code, data)
+    return failed(words or _sentence(exit_code), exit_code, data)
 
 
 def _sentence(exit_code: int | None) -> str:

@@ -2,8 +2,9 @@
 
 A run's first process leads a session of its own. What it starts may leave that session or lose its parent;
 as this process is a "child subreaper", such an orphan becomes our child instead of init's. So the processes
-of a run are the tree below its first one, and the orphans that have its session or were started with its
-execution id, with the trees below them.
+of a run are the tree below its first one, and the orphans that have its session or its badge or were started
+with its execution id, with the trees below them. The first one may also be the child of another process of ours,
+a warm interpreter, that keeps its body: then it is not ours to reap, and its orphans come to us all the same.
 """
 
 import asyncio
@@ -18,23 +19,30 @@ from typing import Final
 
 from attune.kernel.clock import Clock
 from attune.kernel.errors import NotConfigured
+from attune.worker.badges import badge, badges
 from attune.worker.pidfd import Watched
-from attune.worker.proc import Identity, Process, children, has_variable, look
+from attune.worker.proc import Identity, Process, adopted, children, has_variable, look, same
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 # Whoever in this process started a child waits for it at once; a body that lies longer is nobody's.
 _UNCLAIMED_SECONDS: Final = 10.0
+_SECONDS_BETWEEN_SWEEPS: Final = 1.0
+# A run may have more processes than this one may have descriptors.
+_MOST_WATCHED: Final = 64
 
 
 class Lineage:
     """One run's processes. `mark` is the NAME=value that the first one was started with.
 
-    What was once seen to belong to the run does so for good, also when it loses its parent later.
+    What was once seen to belong to the run does so for good, also when it loses its parent later. The first one
+    is looked at now, while its number is certainly its own.
     """
 
     def __init__(self, root: int, mark: bytes) -> None:
         self.root = root
         self.mark = mark
+        process = look(root)
+        self.identity = process.identity if process else Identity(root, 0)
         self.seen: set[Identity] = set()
         self.sessions = {root}
 
@@ -43,8 +51,12 @@ class Lineage:
         self.sessions.update(process.session for process in processes)
 
     def has(self, orphan: Process) -> bool:
-        """By its session, or by its mark, which one that has ended does not show."""
-        own = orphan.session in self.sessions or orphan.group == self.root
+        """By its session, or by its badge or mark, which one that has ended does not show."""
+        if orphan.identity.started < self.identity.started:
+            return False
+        if orphan.session in self.sessions or orphan.group == self.root:
+            return True
+        own = badges(orphan.pid).run == badge(self.identity)
         return own or has_variable(orphan.pid, self.mark)
 
 
@@ -68,6 +80,7 @@ class Descendants:
         self._own_session = os.getsid(0)
         self._roots: set[int] = set()
         self._bodies: dict[Identity, float] = {}
+        self._swept_at: float | None = None
 
     def add(self, root: int) -> None:
         """A first process: whoever started it reaps it, and only after `remove`."""
@@ -80,28 +93,36 @@ class Descendants:
         self, lineage: Lineage, number: signal.Signals, patience: float, reach: Reach
     ) -> bool:
         """Signal each process of the run once, later ones too; whether all are gone within `patience` seconds."""
-        told: dict[Identity, Watched] = {}
+        if number is signal.SIGKILL:
+            _kill_group(lineage.root)
+        living = self._living(lineage, reach)
+        if not living:
+            return True
         timer = asyncio.ensure_future(self._clock.sleep(patience))
+        told = _Told(number)
         try:
-            while living := self._living(lineage, reach):
+            while living:
                 if timer.done():
                     return False
-                _tell(living, number, told)
+                if waits := told.tell(living):
+                    await asyncio.wait({timer, *waits}, return_when=asyncio.FIRST_COMPLETED)
                 if number is signal.SIGKILL:
                     _kill_group(lineage.root)
-                waits = [told[each.identity].ended for each in living if each.identity in told]
-                if waits:
-                    await asyncio.wait({timer, *waits}, return_when=asyncio.FIRST_COMPLETED)
+                living = self._living(lineage, reach)
             return True
         finally:
             timer.cancel()
-            for watched in told.values():
-                watched.close()
-            self._reap(identity.pid for identity in told)
+            told.close()
+            self._reap(told.identities)
+
+    def count(self, lineage: Lineage) -> int:
+        """How many processes the run has now, wherever they are."""
+        return len(self._living(lineage, Reach.EVERYTHING))
 
     def kill_now(self, lineage: Lineage) -> None:
         """For a run that nobody waits for any more. Who has been dealt KILL starts nothing: no news, all are hit."""
         hit: set[Identity] = set()
+        _kill_group(lineage.root)
         while news := [
             process
             for process in self._living(lineage, Reach.EVERYTHING)
@@ -115,6 +136,9 @@ class Descendants:
     def sweep(self) -> None:
         """Reap the orphans that ended by themselves; without it they would pile up as long as we live."""
         now = self._clock.monotonic()
+        if self._swept_at is not None and now - self._swept_at < _SECONDS_BETWEEN_SWEEPS:
+            return
+        self._swept_at = now
         bodies = {
             process.identity
             for process in map(look, self._orphans())
@@ -122,18 +146,23 @@ class Descendants:
         }
         self._bodies = {identity: self._bodies.get(identity, now) for identity in bodies}
         self._reap(
-            identity.pid
+            identity
             for identity, since in self._bodies.items()
             if now - since >= _UNCLAIMED_SECONDS
         )
 
     def _living(self, lineage: Lineage, reach: Reach) -> list[Process]:
-        """Orphans are looked for last, until there are no new ones: a parent may end while we look."""
+        """Orphans are looked for last, until there are no new ones: a parent may end while we look.
+
+        After a run that left nothing this costs a look at the first process's body and one at our own children.
+        """
         found: dict[int, Process] = {}
-        pending = [lineage.root, *(each.pid for each in lineage.seen if _same(each))]
-        while pending:
+        pending = [*filter(None, map(_still, {lineage.identity, *lineage.seen}))]
+        while True:
             _walk(pending, found)
-            pending = [pid for pid in self._orphans_of(lineage) if pid not in found]
+            pending = [each for each in self._orphans_of(lineage) if each.pid not in found]
+            if not pending:
+                break
         lineage.see(found.values())
         living = [process for process in found.values() if process.lives]
         if reach is Reach.EVERYTHING:
@@ -141,39 +170,82 @@ class Descendants:
         return [process for process in living if _in_session(process, lineage.root)]
 
     def _orphans(self) -> set[int]:
-        return children(os.getpid()) - self._roots
+        return adopted(os.getpid()) - self._roots
 
-    def _orphans_of(self, lineage: Lineage) -> list[int]:
+    def _orphans_of(self, lineage: Lineage) -> list[Process]:
         """The living ones; bodies are reaped on the way."""
         found = []
         for process in filter(None, map(look, self._orphans())):
             if not lineage.has(process):
                 continue
             if process.lives:
-                found.append(process.pid)
+                found.append(process)
             else:
-                self._reap([process.pid])
+                self._reap([process.identity])
         return found
 
-    def _reap(self, pids: Iterable[int]) -> None:
-        for pid in pids:
-            if pid not in self._roots:
+    def _reap(self, bodies: Iterable[Identity]) -> None:
+        """Only of children of ours: another's body is that one's, and a number that was given anew is nobody's."""
+        for identity in bodies:
+            if identity.pid not in self._roots and same(identity):
                 with suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+                    os.waitpid(identity.pid, os.WNOHANG)
 
 
-def _walk(pending: list[int], found: dict[int, Process]) -> None:
+class _Told:
+    """Who of a run has had the signal. The end of some is waited for; the others are looked at again then."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.identities: set[Identity] = set()
+        self._number = number
+        self._watched: dict[Identity, Watched] = {}
+
+    def tell(self, living: Collection[Process]) -> list[asyncio.Future[None]]:
+        there = {process.identity for process in living}
+        for identity in self._watched.keys() - there:
+            self._watched.pop(identity).close()
+        for process in living:
+            self._tell(process)
+        return [watched.ended for watched in self._watched.values()]
+
+    def close(self) -> None:
+        for watched in self._watched.values():
+            watched.close()
+
+    def _tell(self, process: Process) -> None:
+        is_new = process.identity not in self.identities
+        has_room = len(self._watched) < _MOST_WATCHED
+        if process.identity in self._watched or not (is_new or has_room):
+            return
+        try:
+            watched = Watched(process.pid)
+        except ProcessLookupError:
+            return
+        is_it = same(process.identity)
+        if is_new and is_it:
+            self.identities.add(process.identity)
+            watched.signal(self._number)
+            if process.stopped:
+                watched.signal(signal.SIGCONT)
+        if has_room and is_it:
+            self._watched[process.identity] = watched
+        else:
+            watched.close()
+
+
+def _walk(pending: list[Process], found: dict[int, Process]) -> None:
     """Add these processes and the trees below them to what was found."""
     while pending:
-        process = look(pending.pop())
-        if process and process.pid not in found:
+        process = pending.pop()
+        if process.pid not in found:
             found[process.pid] = process
-            pending.extend(children(process.pid))
+            if process.lives:
+                pending.extend(filter(None, map(look, children(process.pid))))
 
 
-def _same(identity: Identity) -> bool:
+def _still(identity: Identity) -> Process | None:
     process = look(identity.pid)
-    return process is not None and process.identity == identity
+    return process if process and process.identity == identity else None
 
 
 def _in_session(process: Process, root: int) -> bool:
@@ -181,23 +253,6 @@ def _in_session(process: Process, root: int) -> bool:
 
 
 def _kill_group(root: int) -> None:
-    """Also what no look has shown: a process whose first thread has ended counts as dead in /proc."""
+    """All at once, so that none can start another meanwhile."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(root, signal.SIGKILL)
-
-
-def _tell(living: Iterable[Process], number: signal.Signals, told: dict[Identity, Watched]) -> None:
-    for process in living:
-        if process.identity in told:
-            continue
-        try:
-            watched = Watched(process.pid)
-        except ProcessLookupError:
-            continue
-        if not _same(process.identity):
-            watched.close()
-            continue
-        told[process.identity] = watched
-        watched.signal(number)
-        if process.stopped:
-            watched.signal(signal.SIGCONT)

@@ -25,15 +25,24 @@ def inheritable(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def child_environment(
-    run: Run, inherited: Mapping[str, str], parameters_file: Path | None = None
+    run: Run,
+    inherited: Mapping[str, str],
+    parameters_file: Path | None = None,
+    scratch: Path | None = None,
 ) -> dict[str, str]:
-    """Attune's own names win over the execution's, so that a child can rely on them."""
+    """Attune's own names win over the execution's, so that a child can rely on them.
+
+    `scratch` is where temporary files go that end with the run, unless the execution names a place itself.
+    """
     for name, value in run.env_vars.items():
         if not name or "=" in name or "\0" in name + value:
             raise CannotRun(
                 f"The environment variable {name!r} has a name or a value that none can have."
             )
-    return {**inheritable(inherited), **run.env_vars, **_own(run, parameters_file)}
+    kept = inheritable(inherited)
+    if scratch is not None:
+        kept["TMPDIR"] = str(scratch)
+    return {**kept, **run.env_vars, **_own(run, parameters_file)}
 
 
 def _own(run: Run, parameters_file: Path | None) -> dict[str, str]:

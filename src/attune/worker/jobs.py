@@ -1,10 +1,10 @@
 """What a worker has in its hands: each attempt at most once, from its start to its written end."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -22,6 +22,7 @@ from attune.worker.reports import Reports
 from attune.worker.runner import Runner
 
 Key = tuple[ExecutionId, int]
+K = TypeVar("K")
 
 _REMEMBERED: Final = 100_000
 
@@ -30,10 +31,14 @@ _log = structlog.get_logger()
 
 @dataclass
 class Job:
+    """`over` once the action has ended, while its end may still have to be written; `void` when nobody wants that."""
+
     started_at: datetime
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     seen: bool = False
     told: bool = False
+    over: bool = False
+    void: bool = False
     task: asyncio.Task[None] | None = None
 
 
@@ -55,6 +60,7 @@ class Jobs:
         self._shop = workshop
         self._jobs: dict[Key, Job] = {}
         self._begun: dict[Key, None] = {}
+        self._cancelled: dict[tuple[ExecutionId, int | None], None] = {}
 
     @property
     def reports(self) -> Reports:
@@ -71,20 +77,15 @@ class Jobs:
         key = (hand_off.execution, hand_off.attempt)
         if key in self._begun:
             return
-        self._remember(key)
+        _remember(self._begun, key)
         job = self._jobs[key] = Job(self._shop.clock.now())
-        if hand_off.status is ExecutionStatus.CANCELING:
+        cancelled = key in self._cancelled or (hand_off.execution, None) in self._cancelled
+        if cancelled or hand_off.status is ExecutionStatus.CANCELING:
             job.cancel.set()
         job.task = asyncio.create_task(self._do(key, job, hand_off, definition))
 
-    def _remember(self, key: Key) -> None:
-        """The oldest are forgotten: nobody reads rows for as long as it takes to run so many others."""
-        self._begun[key] = None
-        if len(self._begun) > _REMEMBERED:
-            del self._begun[next(iter(self._begun))]
-
-    def cancel(self, execution: ExecutionId, attempt: int | None = None) -> bool:
-        """Whether there was something to cancel."""
+    def cancel(self, execution: ExecutionId, attempt: int | None = None) -> None:
+        """Also one that begins later: its rows may have been read before they told of the cancel."""
         found = [
             job
             for (held, number), job in self._jobs.items()
@@ -92,11 +93,22 @@ class Jobs:
         ]
         for job in found:
             job.cancel.set()
-        return bool(found)
+        if not found:
+            _remember(self._cancelled, (execution, attempt))
 
-    def cancel_all(self) -> None:
-        for job in self._jobs.values():
+    def running(self) -> frozenset[Key]:
+        """The attempts whose action has not ended."""
+        return frozenset(key for key, job in self._jobs.items() if not job.over)
+
+    def revoke(self, keys: Iterable[Key]) -> None:
+        """End these attempts, with all their processes, and write nothing of them: they are not ours any more."""
+        for key in keys:
+            job = self._jobs.get(key)
+            if job is None or job.over or job.void:
+                continue
+            job.void = True
             job.cancel.set()
+            _log.warning("Fenced: an attempt is ended.", execution_id=key[0], attempt=key[1])
 
     def untold(self) -> list[Started]:
         """Those that have run for a while and that nobody was told of; they count as told from now on.
@@ -112,17 +124,37 @@ class Jobs:
                 found.append(Started(execution, attempt, job.started_at))
         return found
 
+    def tell_again(self, keys: Iterable[Key]) -> None:
+        """These are not known to run, though that was reported if it is so: the report did not arrive."""
+        for key in keys:
+            if (job := self._jobs.get(key)) is not None:
+                job.told = False
+
     async def finished(self) -> None:
         """Return when every job has ended and its end is written."""
-        while tasks := [job.task for job in self._jobs.values() if job.task is not None]:
+        while tasks := self._tasks(self._jobs):
             await asyncio.wait(tasks)
+
+    async def ended(self, keys: Collection[Key], patience: float) -> bool:
+        """Whether the actions of these revoked attempts have ended within so many seconds."""
+        tasks = self._tasks(keys)
+        if not tasks:
+            return True
+        _, pending = await asyncio.wait(tasks, timeout=patience)
+        return not pending
+
+    def _tasks(self, keys: Iterable[Key]) -> list[asyncio.Task[None]]:
+        jobs = (self._jobs[key] for key in keys if key in self._jobs)
+        return [job.task for job in jobs if job.task is not None]
 
     async def _do(
         self, key: Key, job: Job, hand_off: HandOff, definition: ActionDefinition
     ) -> None:
         try:
             ended = await self._ended(job, hand_off, definition)
-            await self._shop.reports.ended(ended)
+            job.over = True
+            if not job.void:
+                await self._shop.reports.ended(ended)
         except Exception:  # noqa: BLE001 - the edge of a task that nobody awaits
             _log.exception("An execution was lost sight of.", execution_id=hand_off.execution)
         finally:
@@ -134,14 +166,28 @@ class Jobs:
         try:
             run = assembled(hand_off, definition, shop.places, shop.api_url(), shop.token_for)
         except CannotRun as error:
-            return _end(
-                hand_off, ExecutionStatus.FAILED, encoded(unrun_result(error.message)), None
+            return _unrun(hand_off, error.message)
+        except Exception as error:  # noqa: BLE001 - the edge: an execution must end even by a fault of ours
+            _log.exception("An action could not be prepared.", execution_id=execution)
+            return _unrun(
+                hand_off, f"Attune failed to prepare the action ({type(error).__name__})."
             )
         on_output = shop.output.of(execution, attempt)
         outcome = await shop.runner.run(run, cancel=job.cancel, on_output=on_output)
         chatty = shop.output.forget(execution, attempt)
         result = encoded(outcome.result)
         return _end(hand_off, outcome.status, result, outcome.started_at, chatty=chatty)
+
+
+def _remember(known: dict[K, None], key: K) -> None:
+    """The oldest are forgotten: nobody reads rows for as long as it takes to run so many others."""
+    known[key] = None
+    if len(known) > _REMEMBERED:
+        del known[next(iter(known))]
+
+
+def _unrun(hand_off: HandOff, reason: str) -> Ended:
+    return _end(hand_off, ExecutionStatus.FAILED, encoded(unrun_result(reason)), None)
 
 
 def _end(

@@ -1,10 +1,20 @@
-"""How long something may go on."""
+"""How long something may go on, and how much of what it says is kept."""
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
+from attune.catalog.retrying import Limits
 from attune.kernel.clock import Clock
 from attune.worker.model import Stop
+
+_MEGABYTE: Final = 1024 * 1024
+
+
+def kept_bytes(limits: Limits, usual: int) -> int:
+    """Of each stream. An action may have less kept than is usual, never more: it is the worker's memory."""
+    if limits.output_mb is None:
+        return usual
+    return min(round(min(limits.output_mb, usual) * _MEGABYTE), usual)
 
 
 async def until_ended(

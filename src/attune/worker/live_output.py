@@ -14,6 +14,7 @@ from attune.worker.model import Stream
 from attune.worker.output import OnOutput
 
 _INTERVAL: Final = 0.2
+_STOP_SECONDS: Final = 2.0
 
 _log = structlog.get_logger()
 
@@ -52,9 +53,10 @@ class LiveOutput:
         return any(each is not None for each in written)
 
     async def stop(self) -> None:
+        """A write that hangs in a database that is away is not waited for."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait({self._task})
+            await asyncio.wait({self._task}, timeout=_STOP_SECONDS)
 
     async def _write_soon(self) -> None:
         try:

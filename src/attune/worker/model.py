@@ -17,6 +17,7 @@ class Runtime(StrEnum):
     SHELL = "shell"
     PYTHON = "python"
     NODE = "node"
+    OTHER = "other"
 
 
 class Delivery(StrEnum):

@@ -8,11 +8,13 @@ from typing import IO, Final, Protocol
 
 import msgspec
 
+from attune.catalog.retrying import Limits
 from attune.worker.errors import CannotRun
 from attune.worker.model import Run
 from attune.worker.output import Output
 from attune.worker.pidfd import Watched
 from attune.worker.pipe import Pipe
+from attune.worker.rlimits import wrapped
 
 _DEATH: Final = 1.0
 
@@ -42,6 +44,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     stdin: int
     descriptors: tuple[int, ...] = ()
+    limits: Limits = Limits()
 
 
 class Child:
@@ -89,7 +92,7 @@ class Child:
 class Starter:
     """How a run's first process comes about."""
 
-    async def start(self, run: Run, command: Command, stdout: Output, stderr: Output) -> Running:
+    async def start(self, run: Run, command: Command, stdout: Output, stderr: Output) -> Running:  # noqa: ARG002 - others choose by it
         """Raise CannotRun if the system refuses to start it."""
         return Child(command, stdout, stderr)
 
@@ -97,7 +100,7 @@ class Starter:
 def _start(command: Command) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            command.arguments,
+            wrapped(command.arguments, command.limits, command.environment.get("PATH", "")),
             env=command.environment,
             cwd=command.folder,
             stdin=command.stdin,

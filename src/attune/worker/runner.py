@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
@@ -13,7 +14,7 @@ from attune.kernel.statuses import ExecutionStatus
 from attune.worker import decide
 from attune.worker.errors import CannotRun
 from attune.worker.http_request import http_request
-from attune.worker.limits import until_ended
+from attune.worker.limits import kept_bytes, until_ended
 from attune.worker.model import (
     Finish,
     Outcome,
@@ -25,8 +26,11 @@ from attune.worker.model import (
 )
 from attune.worker.native import CORE, Native, Surroundings
 from attune.worker.output import OnOutput, Output, unheard
-from attune.worker.process import Starter
 from attune.worker.processes import Processes
+from attune.worker.warm.reuse import Reuse, Streams, wants_reuse
+from attune.worker.warm.server import Unfit
+from attune.worker.warm.servers import Servers
+from attune.worker.warm.starter import WarmStarter
 
 NATIVES: Final[Mapping[str, Native]] = MappingProxyType({**CORE, "core.http_request": http_request})
 
@@ -49,8 +53,18 @@ class Runner:
         self._clock = clock
         self._natives = natives
         self._settings = settings
+        self._servers = Servers()
         self._processes = Processes(
-            clock=clock, inherited=environment, grace=settings.grace, starter=Starter()
+            clock=clock,
+            inherited=environment,
+            grace=settings.grace,
+            starter=WarmStarter(self._servers),
+        )
+        self._reuse = Reuse(
+            clock=clock,
+            inherited=environment,
+            servers=self._servers,
+            supervision=self._processes.supervision,
         )
 
     async def run(
@@ -60,7 +74,8 @@ class Runner:
         if cancel.is_set():
             return _never_started()
         started_at, began = self._clock.now(), self._clock.monotonic()
-        stdout, stderr = (Output(stream, on_output, self._settings.kept_bytes) for stream in Stream)
+        kept = kept_bytes(run.action.limits, self._settings.kept_bytes)
+        stdout, stderr = (Output(stream, on_output, kept) for stream in Stream)
         finish = await self._finish(run, stdout, stderr, cancel)
         result = Result(
             exit_code=finish.exit_code,
@@ -73,12 +88,21 @@ class Runner:
         )
         return Outcome(status=finish.status, result=result, started_at=started_at)
 
+    async def close(self) -> None:
+        """End the interpreters that wait for work; call it when nothing runs any more. It may be used again."""
+        await self._reuse.close()
+        await self._servers.close()
+        await self._processes.close()
+
     async def _finish(
         self, run: Run, stdout: Output, stderr: Output, cancel: asyncio.Event
     ) -> Finish:
         try:
             if run.action.runtime is Runtime.NATIVE:
                 return await self._run_native(run, stdout, cancel)
+            if wants_reuse(run):
+                with suppress(Unfit):
+                    return await self._reuse.run(run, Streams(stdout, stderr), cancel)
             return await self._processes.run(run, stdout=stdout, stderr=stderr, cancel=cancel)
         except CannotRun as error:
             return decide.failed(error.message)

@@ -14,7 +14,10 @@ SUMMARY_KEYS = {
     "runtime_version_constraint", "updated", "worker_affinity", "worker_selector",
     "worker_tolerations", "workflow_def",
 }  # fmt: skip
-KEYS = SUMMARY_KEYS | {"is_adhoc", "out_schema", "pack", "param_schema"}
+KEYS = SUMMARY_KEYS | {
+    "is_adhoc", "out_schema", "pack", "param_schema", "max_retries", "on_worker_lost", "retry",
+    "limits", "reuse",
+}  # fmt: skip
 NEW = {
     "ref": "core.hello",
     "pack_ref": "core",
@@ -56,6 +59,15 @@ async def test_every_field_of_an_action_comes_back(admin: Client) -> None:
         "timeout_seconds": 30,
         "max_retries": 3,
         "on_worker_lost": "fail",
+        "retry": {
+            "delay": 10, "backoff": "exponential", "max_delay": 300, "jitter": 0.2,
+            "on": ["failed", "timeout"], "exit_codes": [75], "matching": ["timed out"],
+            "queue_place": "tail",
+        },
+        "limits": {
+            "cpu_seconds": 60, "memory_mb": 512, "open_files": 64, "processes": 20, "output_mb": 1.5,
+        },
+        "reuse": True,
         "required_worker_runtimes": {"python": "*"},
         "worker_selector": {"zone": "a"},
         "worker_tolerations": [{"key": "gpu", "operator": "exists"}],
@@ -66,7 +78,7 @@ async def test_every_field_of_an_action_comes_back(admin: Client) -> None:
         "runtime_version_constraint": ">=3.11",
         "default_execution_permission_set_refs": ["core.viewer", "standard"],
         "tags": ["greeting"],
-    }
+    }  # fmt: skip
     made = await admin.post("/api/v1/actions", {**NEW, **fields})
     assert {name: made.data[name] for name in fields} == fields
 
@@ -98,6 +110,18 @@ BROKEN_RULES: list[tuple[dict[str, Any], str]] = [
     ({"timeout_seconds": 2**31}, "timeout_seconds"),
     ({"timeout_seconds": 2**70}, "timeout_seconds"),
     ({"max_retries": -1}, "max_retries"),
+    ({"retry": 3}, "retry"),
+    ({"retry": {"delay": -1}}, "retry.delay"),
+    ({"retry": {"backoff": "square"}}, "retry.backoff"),
+    ({"retry": {"matching": ["("]}}, "retry.matching"),
+    ({"retry": {"on": ["failure"]}}, "retry.on"),
+    ({"retry": {"exitcodes": [1]}}, "retry.exitcodes"),
+    ({"limits": []}, "limits"),
+    ({"limits": {"memory_mb": 0}}, "limits.memory_mb"),
+    ({"limits": {"memory": 1}}, "limits.memory"),
+    ({"reuse": "sometimes"}, "reuse"),
+    ({"runtime_version_constraint": "newest"}, "runtime_version_constraint"),
+    ({"required_worker_runtimes": {"python": "new"}}, "required_worker_runtimes.python"),
     ({"runtime": 2**64}, "runtime"),
     ({"runtime": -5}, "runtime"),
     ({"worker_tolerations": [{"operator": "equal"}]}, "worker_tolerations.0.key"),
@@ -113,6 +137,55 @@ async def test_a_body_that_breaks_a_rule_is_422_and_names_the_field(admin: Clien
         assert (answer.status, list(answer.body["details"])) == (422, [field]), answer.raw
         assert answer.body["error"].startswith(f"{field}: "), answer.raw
     assert (await admin.get("/api/v1/actions/core.hello")).status == 404
+
+
+async def test_retries_and_limits_are_null_until_they_are_said_and_a_null_takes_them_away(
+    admin: Client,
+) -> None:
+    path = "/api/v1/actions/core.hello"
+    made = (await admin.post("/api/v1/actions", {**NEW, "retry": None, "reuse": None})).data
+    assert (made["retry"], made["limits"], made["reuse"]) == (None, None, False)
+    said = {"retry": {"delay": 5, "max_delay": None}, "limits": {"processes": 3}, "reuse": True}
+    changed = (await admin.put(path, said)).data
+    assert (changed["retry"], changed["limits"]) == ({"delay": 5}, {"processes": 3})
+    other = (await admin.put(path, {"label": "Hi"})).data
+    assert (other["retry"], other["limits"], other["reuse"]) == (
+        {"delay": 5},
+        {"processes": 3},
+        True,
+    )
+    replaced = (await admin.put(path, {"retry": {"jitter": 0.5}})).data
+    assert replaced["retry"] == {"jitter": 0.5}
+    cleared = (await admin.put(path, {"retry": None, "limits": None, "reuse": None})).data
+    assert (cleared["retry"], cleared["limits"], cleared["reuse"]) == (None, None, False)
+    assert (await admin.get(path)).data == cleared
+
+
+async def test_a_change_that_breaks_a_rule_changes_nothing(admin: Client) -> None:
+    path = "/api/v1/actions/core.hello"
+    before = (await admin.post("/api/v1/actions", {**NEW, "retry": {"delay": 5}})).data
+    wrong = {"label": "Hi", "retry": {"dela": 1, "jitter": 7}, "limits": {"open_files": 0}}
+    refused = await admin.put(path, wrong)
+    assert (refused.status, refused.body["details"]) == (
+        422,
+        {
+            "retry.dela": "an unknown field; did you mean 'delay'?",
+            "retry.jitter": "must be at most 1",
+            "limits.open_files": "must be at least 1",
+        },
+    )
+    assert (await admin.get(path)).data == before
+
+
+async def test_a_pack_s_file_says_how_its_action_is_tried_again(admin: Client) -> None:
+    more = (
+        "max_retries: 2\nretry: {on: [timeout], delay: 3}\nlimits: {memory_mb: 64}\nreuse: true\n"
+    )
+    files = {**SHOP, "actions/ship.yaml": SHOP["actions/ship.yaml"] + more}
+    assert (await admin.upload(archive(files).getvalue())).status == 201
+    shown = (await admin.get("/api/v1/actions/shop.ship")).data
+    assert (shown["max_retries"], shown["retry"]) == (2, {"on": ["timeout"], "delay": 3})
+    assert (shown["limits"], shown["reuse"]) == ({"memory_mb": 64}, True)
 
 
 async def test_what_an_action_names_must_be_there(admin: Client) -> None:

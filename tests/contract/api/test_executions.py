@@ -18,7 +18,7 @@ SUMMARY_KEYS = {
 KEYS = SUMMARY_KEYS | {
     "action", "config", "executor", "permission_set_refs", "result", "worker", "worker_affinity",
     "worker_selector", "worker_tolerations", "attempt", "priority", "timeout_seconds", "trace_tag",
-    "reason",
+    "reason", "max_retries", "retry",
 }  # fmt: skip
 HUGE = 9_223_372_036_854_775_808
 
@@ -77,6 +77,12 @@ REFUSED: list[tuple[dict[str, Any], int, str]] = [
     ({"action_ref": "core.echo", "parameters": {"message": "\0"}}, 422, "parameters.message"),
     ({"action_ref": "core.echo", "permission_set_refs": ["no.such"]}, 422, "permission_set_refs"),
     ({"action_ref": "core.echo", "worker_selector": ["x"]}, 422, "worker_selector"),
+    ({"action_ref": "core.echo", "max_retries": -1}, 422, "max_retries"),
+    ({"action_ref": "core.echo", "max_retries": 1001}, 422, "max_retries"),
+    ({"action_ref": "core.echo", "retry": []}, 422, "retry"),
+    ({"action_ref": "core.echo", "retry": {"delay": -1}}, 422, "retry.delay"),
+    ({"action_ref": "core.echo", "retry": {"backof": "linear"}}, 422, "retry.backof"),
+    ({"action_ref": "core.echo", "retry": {"matching": ["["]}}, 422, "retry.matching"),
 ]  # fmt: skip
 
 
@@ -109,6 +115,31 @@ async def test_unknown_and_huge_ids_are_404(quiet: Plant, watcher: Client) -> No
         assert (await watcher.get(f"{EXECUTIONS}/stream", execution_id=number)).status == 404
     assert (await watcher.get(f"{EXECUTIONS}/abc")).status == 422
     assert (await watcher.get(EXECUTIONS, parent=HUGE)).status == 422
+
+
+async def test_an_execution_shows_its_retries_as_resolved(quiet: Plant, watcher: Client) -> None:
+    usual = {"delay": 5, "on": ["timeout"]}
+    ref = await quiet.inline(watcher, "flaky", "exit 1", max_retries=2, retry=usual)
+    full = {
+        "delay": 5, "backoff": "constant", "max_delay": None, "jitter": 0, "on": ["timeout"],
+        "exit_codes": [], "matching": [], "queue_place": "keep",
+    }  # fmt: skip
+    everything = ["failed", "timeout", "not_started", "worker_lost"]
+    own = {"delay": 1, "queue_place": "tail"}
+    for asked, expected in (
+        ({}, (2, full)),
+        ({"max_retries": 7}, (7, full)),
+        ({"retry": own}, (2, {**full, **own, "on": everything})),
+        ({"max_retries": 0}, (0, None)),
+        ({"max_retries": None, "retry": None}, (2, full)),
+    ):
+        made = await quiet.order(watcher, ref, **asked)
+        assert (made["max_retries"], made["retry"]) == expected
+        shown = (await watcher.get(f"{EXECUTIONS}/{made['id']}")).data
+        assert (shown["max_retries"], shown["retry"]) == expected
+    many = {"executions": [{"action_ref": ref}, {"action_ref": "core.echo"}]}
+    both = (await watcher.post(f"{EXECUTIONS}/execute-many", many)).data
+    assert [each["max_retries"] for each in both] == [2, 0]
 
 
 async def test_an_idempotency_key_makes_one_execution(quiet: Plant, watcher: Client) -> None:

@@ -1,4 +1,4 @@
-"""What Prometheus reads of the queues: true at every scrape, the same in every process, never falling."""
+"""What Prometheus reads: true at every scrape, the same in every process, never falling."""
 
 import random
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
+from attune import __version__
 from attune.api.errors import install_error_handlers
 from attune.api.metrics import metrics_routes
 from attune.bus.opening import bus_from
@@ -23,7 +24,7 @@ from tests.contract.api.plant import Plant
 from tests.contract.api.world import World
 from tests.contract.pipeline.queue_rows import QueueRows
 
-_LINE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")
+_LINE = re.compile(r"([a-z_0-9]+)(?:\{(.*)\})? (\S+)")
 
 
 class Scraper:
@@ -76,6 +77,20 @@ async def counts(scraper: Scraper) -> tuple[float, ...]:
 async def test_before_anything_was_run_every_number_is_there_and_is_zero(scraper: Scraper) -> None:
     text = await scraper.text()
     for name, kind in [
+        ("active_workers", "gauge"),
+        ("workers", "gauge"),
+        ("worker_capacity", "gauge"),
+        ("worker_utilization_ratio", "gauge"),
+        ("dlq_depth", "gauge"),
+        ("scheduled_executions_older_than_5min", "gauge"),
+        ("executions_delayed", "gauge"),
+        ("execution_timeouts", "counter"),
+        ("executions_ended_total", "counter"),
+        ("execution_retries_total", "counter"),
+        ("worker_events_total", "counter"),
+        ("execution_duration_seconds", "histogram"),
+        ("worker_downtime_seconds", "histogram"),
+        ("scheduling_latency_seconds", "histogram"),
         ("queue_depth", "gauge"),
         ("queue_active", "gauge"),
         ("queue_enqueue_total", "counter"),
@@ -85,6 +100,10 @@ async def test_before_anything_was_run_every_number_is_there_and_is_zero(scraper
         assert f"# TYPE {name} {kind}\n" in text
         assert f"# HELP {name} " in text
     assert await counts(scraper) == (0, 0, 0, 0)
+    values = await scraper.values()
+    assert {name for name, value in values.items() if value} == {
+        f'attune_info{{version="{__version__}"}}'
+    }
     for priority in Priority:
         assert f'queue_wait_time_bucket{{priority="{priority.word}",le="+Inf"}} 0\n' in text
 
@@ -179,6 +198,8 @@ async def test_enable_metrics_false_leaves_the_queues_out(
 ) -> None:
     text = await Scraper(world.accounts, settings, root, with_queue=False).text()
     assert "queue_" not in text
+    assert "scheduling_latency" not in text
+    assert "active_workers 0\n" in text
     assert re.search(r'^attune_info\{version="[^"]+"\} 1$', text, re.MULTILINE)
 
 
@@ -198,3 +219,11 @@ async def test_what_really_ran_is_in_the_numbers(
     await plant.over()
     assert await counts(scraper) == (0, 0, 5, 5)
     assert await scraper.waited("high") == 5
+    found = await scraper.values()
+    assert found["active_workers"] == found['workers{state="active"}'] == 1
+    assert (found["worker_capacity"], found["worker_utilization_ratio"]) == (10, 0)
+    assert found['executions_ended_total{status="completed"}'] == 5
+    assert found["execution_duration_seconds_count"] == 5
+    assert found["scheduling_latency_seconds_count"] == 5
+    assert found['scheduling_latency_seconds_bucket{le="+Inf"}'] == 5
+    assert found["scheduling_latency_seconds_sum"] == found['queue_wait_time_sum{priority="high"}']

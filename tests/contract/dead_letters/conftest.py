@@ -14,6 +14,8 @@ from attune.kernel.settings import Settings
 from attune.store import migrate
 from attune.store.database import Database
 from attune.store.opening import database_from
+from tests.contract.bus.worlds import MemoryWorld, RabbitWorld
+from tests.contract.dead_letters.post import Post
 
 
 @pytest.fixture(params=["embedded", "production"])
@@ -40,3 +42,16 @@ async def bus(settings: Settings) -> AsyncIterator[Bus]:
     await bus.start()
     yield bus
     await bus.close()
+
+
+@pytest.fixture
+async def post(
+    request: pytest.FixtureRequest, settings: Settings, database: Database
+) -> AsyncIterator[Post]:
+    url = settings.message_queue.url
+    world: MemoryWorld | RabbitWorld = MemoryWorld()
+    if url is not None:
+        world = RabbitWorld(request.getfixturevalue("rabbitmq"), url.get_secret_value())
+    yield Post(world, database)
+    await world.start()
+    await world.close()

@@ -28,6 +28,7 @@ async def fail(bench: Bench, *ids: ExecutionId, **result: Any) -> None:
     for one in ids:
         word = await bench.word(one, S.FAILED, bench.clock.now())
         await bench.complete(msgspec.structs.replace(word, result=msgspec.json.encode(result)))
+        await bench.flow.schedule()  # as the message does that a failure sends
 
 
 async def attempts(bench: Bench) -> Sequence[PastAttempt]:
@@ -55,9 +56,7 @@ class TestWhen:
         await bench.end(one)
         assert (await bench.execution(one)).status is S.COMPLETED
 
-    async def test_without_a_delay_it_is_handed_over_again_in_the_same_commit(
-        self, bench: Bench
-    ) -> None:
+    async def test_without_a_delay_it_goes_on_at_once(self, bench: Bench) -> None:
         [one] = await ask(bench)
         await fail(bench, one)
         now = await bench.execution(one)
@@ -69,7 +68,10 @@ class TestWhen:
             await fail(bench, one, error=text)
         assert await bench.error(one) == (S.FAILED, "third")
         assert (await bench.execution(one)).attempt == 3
-        assert [(e.attempt, e.error) for e in await attempts(bench)] == [(1, "first"), (2, "second")]
+        assert [(e.attempt, e.error) for e in await attempts(bench)] == [
+            (1, "first"),
+            (2, "second"),
+        ]
 
     async def test_what_an_attempt_was_stays_on_record(self, bench: Bench) -> None:
         [one] = await ask(bench, delay=5)
@@ -158,6 +160,7 @@ class TestWhere:
         bench.step(10)
         await bench.flow.release_delayed()
         await bench.end(ids[1])
+        await bench.flow.schedule()
         await bench.end(ids[0])
         lane = await bench.lane()
         assert (lane.total_enqueued, lane.total_completed, lane.active_count) == (2, 2, 0)
@@ -167,9 +170,10 @@ class TestWhere:
         [one] = await ask(bench, most=2)
         first = (await bench.execution(one)).worker
         await fail(bench, one)
-        assert (await bench.execution(one)).worker != first
+        second = (await bench.execution(one)).worker
+        assert second not in (first, None)
         await fail(bench, one)
-        assert (await bench.execution(one)).worker is not None
+        assert (await bench.execution(one)).worker in (first, second)
 
     async def test_a_rate_counts_every_start(self, bench: Bench) -> None:
         await bench.policy(rate_limit={"max_executions": 1, "window_seconds": 60})

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attune.catalog.retrying import Cause, Limits, Retry
 from attune.catalog.sources.parsing import parse_pack
 from attune.kernel.errors import InvalidInput
 from tests.unit.catalog.packs import ACTION, HEAD, RULE, SHOP, TRIGGER, parsed
@@ -92,6 +93,9 @@ def test_each_runner_type_means_a_runtime(word: str, ref: str) -> None:
     assert pack.runtimes[0].execution_config == {"x": [1]}
 
 
+NO_CONSTRAINT = (
+    "'{}' is no version constraint; use *, 3.11, >=3.10,<4, ==3.11, !=3.11, ~=3.10, ^1.2 or ~1.2"
+)
 BAD = {
     "head missing": ({"README": "x"}, ["pack.yaml: the pack has no such file"]),
     "head empty": ({"pack.yaml": ""}, ["pack.yaml: must be a mapping of fields"]),
@@ -175,6 +179,29 @@ BAD = {
             "actions/ship.yaml: output_format: unknown word 'xml'; known are json, jsonl, text, yaml",
             "actions/ship.yaml: timeout: must be at least 1",
             "actions/ship.yaml: max_retries: must be at least 0",
+        ],
+    ),
+    "retries and limits": (
+        {
+            **SHOP,
+            "actions/ship.yaml": ACTION
+            + "retry: {delay: -1, backof: linear}\nlimits: {memory_mb: 0}\nreuse: often\n"
+            + "runtime_version: latest\nrequired_worker_runtimes: {node: '>=18', python: three}\n",
+        },
+        [
+            "actions/ship.yaml: runtime_version: " + NO_CONSTRAINT.format("latest"),
+            "actions/ship.yaml: required_worker_runtimes.python: " + NO_CONSTRAINT.format("three"),
+            "actions/ship.yaml: retry.backof: an unknown field; did you mean 'backoff'?",
+            "actions/ship.yaml: retry.delay: must be at least 0",
+            "actions/ship.yaml: limits.memory_mb: must be at least 1",
+            "actions/ship.yaml: reuse: must be true or false, not a text",
+        ],
+    ),
+    "retries of another type": (
+        {**SHOP, "actions/ship.yaml": ACTION + "retry: 3\nlimits: [1]\n"},
+        [
+            "actions/ship.yaml: retry: must be a mapping, not a number",
+            "actions/ship.yaml: limits: must be a mapping, not a list",
         ],
     ),
     "placement": (
@@ -277,6 +304,24 @@ def test_what_is_unknown_or_not_yet_supported_is_a_warning() -> None:
     assert {action.ref for action in pack.actions} == {"shop.ship", "shop.lost", "shop.flow"}
 
 
+def test_an_action_says_how_it_is_tried_again_and_what_it_may_use() -> None:
+    more = (
+        "max_retries: 4\non_worker_lost: fail\nreuse: true\n"
+        "retry:\n  on: [failed, timeout]\n  delay: 2.5\n  backoff: exponential\n  exit_codes: [75]\n"
+        "limits: {memory_mb: 256, cpu_seconds: 1}\n"
+    )
+    pack = parsed({**SHOP, "actions/ship.yaml": ACTION + more})
+    assert pack.warnings == ()
+    [action] = pack.actions
+    assert (action.max_retries, action.on_worker_lost, action.reuse) == (4, "fail", True)
+    assert action.retry == Retry(
+        on=(Cause.FAILED, Cause.TIMEOUT), delay=2.5, backoff="exponential", exit_codes=(75,)
+    )
+    assert action.limits == Limits(memory_mb=256, cpu_seconds=1)
+    [plain] = parsed(SHOP).actions
+    assert (plain.retry, plain.limits, plain.reuse) == (None, None, False)
+
+
 def test_an_entry_point_may_stand_at_the_root_or_above_actions() -> None:
     files = {**SHOP, "lib/x.py": "", "actions/ship.yaml": ACTION.replace("ship.py", "../lib/x.py")}
     assert parsed(files).warnings == ()
@@ -292,7 +337,8 @@ def test_hidden_files_define_nothing() -> None:
 words = st.sampled_from(
     ["ref", "shop.a", "label", "enabled", "parameters", "type", "string", "grants", "conditions", "1", "true", "null",
      "runner_type", "entry_point", "config", "worker_affinity", "required", "tags", "version", "1.0.0", "-1",
-     "action_ref", "pack_ref", "scope", "concurrency", "limit", "method", "enqueue", "quotas", "priority"]
+     "action_ref", "pack_ref", "scope", "concurrency", "limit", "method", "enqueue", "quotas", "priority",
+     "retry", "limits", "on", "delay", "memory_mb", "failed", "matching", "required_worker_runtimes"]
 )  # fmt: skip
 documents = st.recursive(
     words | st.integers() | st.none() | st.booleans() | st.text(max_size=5),

@@ -63,7 +63,7 @@ WORKER = {
     "worker_type": "local",
     "health_state": "busy",
     "created": MOMENT,
-    "load": {"running": 2, "max_concurrent_executions": 10},
+    "load": {"running": 2, "total_active": 2, "max_concurrent_executions": 10},
     "supported_runtimes": [{"name": "python", "versions": []}, {"name": "shell"}],
 }
 
@@ -337,7 +337,9 @@ def test_every_listed_command_is_there_with_that_help() -> None:
         module = importlib.import_module(f"attune.cli.{command.module}")
         assert hasattr(module, "add_to")
         found: Any = get_command(app_for(words))
-        assert found.commands[words[0]].help.startswith(command.help.removesuffix("."))
+        for word in words:
+            found = found.commands[word]
+        assert found.help.startswith(command.help.removesuffix("."))
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["run", "--help"], ["rule", "-h"]])

@@ -161,6 +161,33 @@ def test_its_options_go_to_the_server(attune: CommandLine, server: FakeServer) -
     }
 
 
+def test_retries_of_one_run_are_added_to_what_the_action_says(
+    attune: CommandLine, server: FakeServer
+) -> None:
+    lives(server)
+    usual = {"on": ["timeout"], "delay": 60, "backoff": "constant"}
+    server.on("GET", "/api/v1/actions/core.echo", data(action(retry=usual)))
+    options = ["--max-retries", "5", "--retry-delay", "0.5", "--backoff", "Linear"]
+    assert attune("run", "core.echo", "--no-wait", *options).code == 0
+    [body] = server.bodies("POST", EXECUTE)
+    assert body["max_retries"] == 5
+    assert body["retry"] == {"on": ["timeout"], "delay": 0.5, "backoff": "linear"}
+
+
+def test_only_the_number_of_retries_needs_no_look_at_the_action(
+    attune: CommandLine, server: FakeServer
+) -> None:
+    lives(server)
+    assert attune("run", "core.echo", "--no-wait", "--max-retries", "0").code == 0
+    [body] = server.bodies("POST", EXECUTE)
+    assert (body["max_retries"], "retry" in body) == (0, False)
+    assert server.asked("GET", "/api/v1/actions/core.echo") == []
+    for wrong in (["--max-retries", "-1"], ["--max-retries", "x"], ["--retry-delay", "-1"]):
+        shown = attune("run", "core.echo", *wrong)
+        assert (shown.code, wrong[0] in shown.err) == (2, True)
+    assert len(server.asked("POST", EXECUTE)) == 1
+
+
 def test_a_refusal_is_told_with_each_field(attune: CommandLine, server: FakeServer) -> None:
     lives(server)
     faults = {"parameters.message": "is required", "parameters.count": "must be above 0"}

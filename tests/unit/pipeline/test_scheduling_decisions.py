@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from attune.catalog.placement import Needs
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId, WorkerId
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.policies.model import GateName
@@ -46,7 +47,7 @@ def waiting(number: int, runtime: str | None = "native", **selector: str) -> Wai
         attempt=1,
         definition=ActionDefinitionId(1),
     )
-    return Waiting(entry, Demand(runtime, selector))
+    return Waiting(entry, Demand(runtime, needs=Needs(selector=selector)))
 
 
 def placed(
@@ -75,7 +76,10 @@ def test_a_runtime_or_a_label_that_nobody_has_is_told_with_what_was_looked_for()
     assert [one.entry.execution for one in placement.assigned] == [3]
     first, second = placement.unplaceable
     assert first.reason == "no workers available; looked for runtime ruby (1 active)"
-    assert "label zone=moon" in second.reason
+    assert second.reason == (
+        "no workers available; looked for runtime native, label zone=moon"
+        " (1 active; no one has label zone=moon)"
+    )
 
 
 def test_a_label_is_matched_by_its_value() -> None:

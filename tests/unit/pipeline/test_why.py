@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attune.catalog.placement import Needs
 from attune.kernel.ids import ExecutionId
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.policies.model import Gate, GateName, Rate
@@ -16,6 +17,7 @@ from attune.pipeline.queues.estimate import Estimate
 from attune.pipeline.queues.model import Waiter
 from attune.pipeline.scheduling.model import Demand
 from attune.pipeline.why.decide import (
+    aside_text,
     cap_obstacle,
     described,
     full_obstacle,
@@ -98,7 +100,7 @@ def test_each_gate_of_a_queue_says_what_would_open_it(found: Gate, words: str) -
 
 def test_the_worker_that_is_needed_is_described() -> None:
     assert described(Demand(None)) == "a worker"
-    python = Demand("python", {"zone": "north", "gpu": "yes"})
+    python = Demand("python", needs=Needs(selector={"zone": "north", "gpu": "yes"}))
     assert described(python) == (
         "a worker with runtime python and label gpu=yes and label zone=north"
     )
@@ -110,8 +112,35 @@ def test_the_worker_that_is_needed_is_described() -> None:
         "a worker with runtime python must get free:"
         " one of the 2 executions that such workers have must end: 3, 4"
     )
+    waits = gate(G.WORKER, holders=ids(3, 4), until=NOW)
+    assert full_obstacle(waits, Demand("python")).remedy.endswith(
+        "must end: 3, 4; or one that is set aside gets another chance at 2026-01-01T00:00:00Z"
+    )
     nothing = full_obstacle(gate(G.WORKER, limit=0), Demand("python")).remedy
     assert nothing == "a worker with runtime python must come, or get room for more than 0"
+
+
+@pytest.mark.parametrize(
+    ("back", "out_of", "words"),
+    [
+        ([], 2, ""),
+        ([NOW], 2, "; 1 worker is set aside for a.one (until 2026-01-01T00:00:00Z)"),
+        (
+            [NOW, NOW + timedelta(seconds=5)],
+            3,
+            "; 2 workers are set aside for a.one (the first until 2026-01-01T00:00:00Z)",
+        ),
+        (
+            [NOW],
+            1,
+            "; all that can are set aside for a.one (the first until 2026-01-01T00:00:00Z), and get it all the same",
+        ),
+    ],
+)
+def test_who_is_set_aside_is_told_with_the_time(
+    back: list[datetime], out_of: int, words: str
+) -> None:
+    assert aside_text(Demand(None, action_ref="a.one"), back, out_of) == words
 
 
 def test_the_next_step_is_that_of_the_first_blocker_and_then_of_those_ahead() -> None:

@@ -14,7 +14,7 @@ from attune.pipeline.queues.decisions import (
     Reprioritized,
     Went,
 )
-from attune.pipeline.queues.history import Logged, Waited, WaitStory
+from attune.pipeline.queues.story import Logged, Waited, WaitStory
 
 ME, OTHER = ExecutionId(5), ExecutionId(6)
 G = GateName

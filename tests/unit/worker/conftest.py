@@ -1,6 +1,6 @@
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,8 +10,11 @@ from tests.unit.worker.worlds import World, survivors
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    yield World(tmp_path)
+    for runner in World.runners:
+        await runner.close()
+    World.runners.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -69,7 +69,7 @@ async def test_f41_a_fault_of_ours_shows_no_secret(
     def fails(*_: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr("attune.worker.processes.Child", fails)
+    monkeypatch.setattr("attune.worker.process.Child", fails)
     with structlog.testing.capture_logs() as logs:
         outcome = await world.run("echo", parameters={"p": SECRET})
     assert outcome.status is ExecutionStatus.FAILED

@@ -54,6 +54,7 @@ class Ear:
 
 class World:
     execution_ids: ClassVar[list[int]] = []
+    runners: ClassVar[list[Runner]] = []
 
     def __init__(
         self, folder: Path, *, grace: float = 0.2, clock: Clock | None = None, **settings: Any
@@ -72,6 +73,7 @@ class World:
             environment={**os.environ, "ENGINE_SECRET": "hidden"},
             settings=RunnerSettings(grace=grace, **settings),
         )
+        self.runners.append(self.runner)
 
     def file(self, name: str, text: str) -> str:
         path = self.pack / "actions" / name

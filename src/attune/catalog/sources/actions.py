@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
 from attune.catalog.refs import label_from, member_ref_fault, pack_part, shown, unknown_word
+from attune.catalog.retry_rules import limits_faults, limits_of, retry_faults, retry_of
 from attune.catalog.runners import (
     DELIVERIES,
     NATIVE,
@@ -14,6 +15,7 @@ from attune.catalog.runners import (
 )
 from attune.catalog.sources.fields import Fields
 from attune.catalog.sources.model import ActionSource
+from attune.catalog.version_constraints import constraint_fault
 
 
 def read_action(
@@ -31,8 +33,8 @@ def read_action(
         enabled=fields.boolean("enabled", default=True),
         entrypoint=_entrypoint(fields, runtime_ref, paths),
         runtime_ref=runtime_ref,
-        runtime_version_constraint=fields.optional_text("runtime_version"),
-        required_worker_runtimes=fields.placement("required_worker_runtimes", {}),
+        runtime_version_constraint=fields.version_constraint("runtime_version"),
+        required_worker_runtimes=_required_runtimes(fields),
         param_schema=fields.schema("parameters"),
         out_schema=fields.schema("output", "output_schema"),
         parameter_delivery=fields.choice("parameter_delivery", DELIVERIES, "stdin"),
@@ -41,6 +43,9 @@ def read_action(
         timeout_seconds=fields.integer("timeout", least=1),
         max_retries=fields.integer("max_retries", least=0, default=0) or 0,
         on_worker_lost=fields.choice("on_worker_lost", ON_WORKER_LOST, "retry"),
+        retry=retry_of(fields.sound("retry", retry_faults)),
+        limits=limits_of(fields.sound("limits", limits_faults)),
+        reuse=fields.boolean("reuse", default=False),
         worker_selector=fields.placement("worker_selector", {}),
         worker_tolerations=fields.placement("worker_tolerations", []),
         worker_affinity=fields.placement("worker_affinity", {}),
@@ -65,6 +70,15 @@ def _runtime_ref(fields: Fields, own: Mapping[str, str]) -> str | None:
         return word
     fields.fault("runner_type", unknown_word(word, known))
     return None
+
+
+def _required_runtimes(fields: Fields) -> dict[str, str]:
+    empty: dict[str, str] = {}
+    written = fields.placement("required_worker_runtimes", empty)
+    for name, constraint in written.items():
+        if rule := constraint_fault(constraint):
+            fields.fault(f"required_worker_runtimes.{name[:80]}", rule)
+    return written
 
 
 def _entrypoint(fields: Fields, runtime_ref: str | None, paths: Collection[str]) -> str:

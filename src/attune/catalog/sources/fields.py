@@ -1,12 +1,13 @@
 """The fields of one document, taken one by one with their types; each fault is noted and reading goes on."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from attune.catalog.placement import placement_fault
 from attune.catalog.refs import close_word, member_ref_fault, shown, unknown_word
 from attune.catalog.schemas import schema_fault
 from attune.catalog.sources.faults import Findings
+from attune.catalog.version_constraints import constraint_fault
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -95,6 +96,22 @@ class Fields:
             return empty
         found: T = value
         return found
+
+    def sound(
+        self, name: str, faults: Callable[[Any, str], Mapping[str, str]]
+    ) -> dict[str, Any] | None:
+        """An object that is judged as a whole; None where it is absent or has a fault."""
+        value = self.raw(name)
+        found = faults(value, name)
+        for place, rule in found.items():
+            self.fault(place, rule)
+        return None if found else value
+
+    def version_constraint(self, name: str) -> str | None:
+        text = self.optional_text(name)
+        if text is not None and (rule := constraint_fault(text)):
+            self.fault(name, rule)
+        return text
 
     def member_ref(self, pack_ref: str, ref: str, field: str = "ref") -> str:
         """Checks a ref that was read; an empty one was noted before."""

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from attune.catalog.retrying import Limits, Retry
+
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     file: str
@@ -52,6 +54,9 @@ class ActionSource(Source, frozen=True):
     timeout_seconds: int | None
     max_retries: int
     on_worker_lost: str
+    retry: Retry | None
+    limits: Limits | None
+    reuse: bool
     worker_selector: dict[str, Any]
     worker_tolerations: list[Any]
     worker_affinity: dict[str, Any]

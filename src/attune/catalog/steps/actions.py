@@ -10,6 +10,8 @@ from attune.catalog import rows
 from attune.catalog.links import relink
 from attune.catalog.model import Action
 from attune.catalog.refs import check_member_ref
+from attune.catalog.retry_rules import limits_of, retry_of
+from attune.catalog.retrying import Limits, Retry
 from attune.catalog.rows import ACTIONS, PACKS, RUNTIMES
 from attune.catalog.steps.checks import check_fields, given
 from attune.kernel.ids import ActionId, RuntimeId
@@ -36,6 +38,9 @@ class NewAction(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: int | None = None
     max_retries: int = 0
     on_worker_lost: str = "retry"
+    retry: dict[str, Any] | Retry | None = None
+    limits: dict[str, Any] | Limits | None = None
+    reuse: bool = False
     worker_selector: dict[str, Any] = {}
     worker_tolerations: list[Any] = []
     worker_affinity: dict[str, Any] = {}
@@ -61,6 +66,9 @@ class ActionChanges(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     max_retries: int | UnsetType = UNSET
     on_worker_lost: str | UnsetType = UNSET
+    retry: dict[str, Any] | Retry | UnsetType | None = UNSET
+    limits: dict[str, Any] | Limits | UnsetType | None = UNSET
+    reuse: bool | UnsetType = UNSET
     worker_selector: dict[str, Any] | UnsetType = UNSET
     worker_tolerations: list[Any] | UnsetType = UNSET
     worker_affinity: dict[str, Any] | UnsetType = UNSET
@@ -73,6 +81,7 @@ async def create_action(tx: Tx, new: NewAction, now: datetime) -> Action:
     values = msgspec.structs.asdict(new)
     check_member_ref(new.ref, new.pack_ref)
     check_fields(values)
+    _read_shapes(values)
     pack = await rows.get(tx, PACKS, new.pack_ref)
     await _resolve_runtime(tx, values)
     number = ActionId(await rows.next_id(tx, ACTIONS))
@@ -85,6 +94,7 @@ async def create_action(tx: Tx, new: NewAction, now: datetime) -> Action:
 async def update_action(tx: Tx, key: str | int, changes: ActionChanges, now: datetime) -> Action:
     values = given(changes)
     check_fields(values)
+    _read_shapes(values)
     if "runtime" in values or "runtime_ref" in values:
         await _resolve_runtime(tx, values)
     return await rows.change(tx, ACTIONS, await rows.get(tx, ACTIONS, key), values, now)
@@ -95,6 +105,13 @@ async def delete_action(tx: Tx, key: str | int) -> Action:
     action = await rows.get(tx, ACTIONS, key)
     await rows.remove(tx, ACTIONS, action)
     return action
+
+
+def _read_shapes(values: dict[str, Any]) -> None:
+    """What was checked, as the row holds it."""
+    for name, read in (("retry", retry_of), ("limits", limits_of)):
+        if name in values:
+            values[name] = read(values[name])
 
 
 async def _resolve_runtime(tx: Tx, values: dict[str, Any]) -> None:

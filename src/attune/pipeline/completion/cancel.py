@@ -39,7 +39,7 @@ async def cancel(
     lanes = await lanes_of_executions(tx, [execution_id], terms, now)
     place = await tx.first(_Place, _ENTRY, id=execution_id)
     if place is None:
-        rested = await returning.forget(tx, [execution_id])
+        rested = await returning.drop(lanes, [execution_id])
         before = await executions.get_execution(tx, execution_id)
         if not rested and before.status not in TERMINAL:
             raise Contention("The execution has come back to its queue meanwhile.")

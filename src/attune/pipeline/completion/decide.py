@@ -7,7 +7,7 @@ from typing import Final
 from attune.catalog.model import ActionDefinition
 from attune.catalog.retrying import TEN_YEARS, Cause, Retries, Retry
 from attune.expressions.budget import Budget
-from attune.expressions.errors import Unfit
+from attune.expressions.errors import TooCostly, Unfit
 from attune.expressions.patterns import compile_pattern
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
@@ -77,5 +77,5 @@ def _is_chosen(how: Retry, verdict: Verdict) -> bool:
 def _matches(pattern: str, error: str) -> bool:
     try:
         return compile_pattern(pattern).found_in(error[-_LONGEST_TEXT:], Budget())
-    except Unfit:
+    except (Unfit, TooCostly):
         return False

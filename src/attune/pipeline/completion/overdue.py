@@ -104,7 +104,7 @@ async def end_overdue(
     await lanes.leave(ended, {one.execution: one.started_at for one in last})
     await lanes.save()
     outbox.hurry(lanes.promoted)
-    settled = [one for one in found if one.execution in again | ended]
+    settled = [one for one in found if one.execution in again or one.execution in ended]
     await _tell(tx, outbox, settled, monitor, now)
     return [one.execution for one in settled]
 

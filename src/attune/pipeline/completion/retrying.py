@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from attune.catalog.retrying import Retries
-from attune.kernel.ids import ExecutionId, LaneId, WorkerId
+from attune.kernel.ids import ExecutionId, WorkerId
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.completion.decide import pause_before_next
 from attune.pipeline.completion.model import PastAttempt, Verdict
@@ -20,7 +20,7 @@ from attune.store.database import Tx
 
 _LONGEST_ERROR: Final = 2000
 _OPEN: Final = """
-    SELECT x.id, x.attempt, x.status, x.retry, e.retries AS spent, e.worker, e.lane
+    SELECT x.id, x.attempt, x.status, x.retry, e.retries AS spent, e.worker
       FROM entry e JOIN execution x ON x.id = e.execution
      WHERE e.execution = ANY(:ids::bigint[]) AND e.state = 'handed' AND x.retry IS NOT NULL
        AND x.status = ANY(:sources::text[])
@@ -44,7 +44,6 @@ class _Open(msgspec.Struct, frozen=True):
     retry: Retries
     spent: int
     worker: WorkerId | None
-    lane: LaneId
 
 
 async def retry(
@@ -53,19 +52,19 @@ async def retry(
     verdicts: Sequence[Verdict],
     sources: Collection[ExecutionStatus],
     now: datetime,
-) -> set[ExecutionId]:
+) -> dict[ExecutionId, Moved]:
     """Those of these that go on with another attempt; the others end by their verdict.
 
     `sources` are the statuses in which such an attempt may be found. Who waits for nothing is back in its lane at
     once; what is free there then is still to be given.
     """
     if not verdicts:
-        return set()
+        return {}
     ids = sorted(one.execution for one in verdicts)
     found = await lanes.tx.all(_Open, _OPEN, ids=ids, sources=sorted(sources))
     pauses = _pauses(verdicts, found, now)
     if not pauses:
-        return set()
+        return {}
     opened = {one.id: one for one in found if one.id in pauses}
     moved = await _begin_anew(lanes.tx, outbox, opened, sources, now)
     pauses = {one: pause for one, pause in pauses.items() if one in moved}
@@ -73,8 +72,8 @@ async def retry(
         lanes.tx,
         [_past(one, opened[one.execution], now) for one in verdicts if one.execution in moved],
     )
-    await step_out(lanes, pauses)
-    await step_in(lanes, {one: opened[one].lane for one, p in pauses.items() if p.until <= now})
+    left = await step_out(lanes, pauses)
+    await step_in(lanes, {one: lane for one, lane in left.items() if pauses[one].until <= now})
     return moved
 
 
@@ -99,12 +98,12 @@ async def _begin_anew(
     opened: Mapping[ExecutionId, _Open],
     sources: Collection[ExecutionStatus],
     now: datetime,
-) -> set[ExecutionId]:
+) -> dict[ExecutionId, Moved]:
     attempts = [(one.id, one.attempt) for one in opened.values()]
     moved = await tx.all(Moved, _AGAIN, attempts=attempts, sources=sorted(sources), now=now)
     for one in moved:
         outbox.moved(one, opened[one.id].status)
-    return {one.id for one in moved}
+    return {one.id: one for one in moved}
 
 
 def _past(verdict: Verdict, opened: _Open, now: datetime) -> PastAttempt:

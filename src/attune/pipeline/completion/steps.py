@@ -1,7 +1,7 @@
 """The end of executions: written once, under the fence, with the slot given on in the same transaction."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -18,6 +18,7 @@ from attune.pipeline.executions.outputs import forget_output
 from attune.pipeline.outbox import Moved, Outbox
 from attune.pipeline.queues.rates import tell_starts
 from attune.pipeline.queues.steps import lanes_by_id
+from attune.pipeline.scheduling.setbacks import AttemptEnd
 from attune.pipeline.scheduling.steps import Scheduler
 from attune.store.database import Tx
 
@@ -92,15 +93,31 @@ async def complete(
     again = await retry(lanes, outbox, _verdicts(ended), sources_of(_S.REQUESTED), now)
     last = [one for one in ended if one.execution not in again]
     moved = await _ended(tx, worker, last, now)
+    ends = _attempt_ends(ended, [*again.values(), *moved])
+    await scheduler.setbacks.note_ends(tx, worker, ends, scheduler.terms, now)
     started = {one.execution: one.started_at for one in last}
     await lanes.leave([one.id for one in moved], started)
     await forget_output(tx, [one.execution for one in ended if one.chatty])
     passed = await scheduler.assign_to(tx, worker, outbox, now)
     await lanes.save()
     _tell(outbox, moved, last, now)
-    outbox.hurry(lanes.promoted.difference(passed.handed))
+    outbox.hurry(lanes.promoted.difference(passed.handed).union(passed.passed_over[:1]))
     late = {one.execution for one in last} - {one.id for one in moved}
     return Completed(frozenset(late), passed.handed)
+
+
+def _attempt_ends(ended: Sequence[Ended], moved: Iterable[Moved]) -> list[AttemptEnd]:
+    """Those whose word counted, and that nobody stopped."""
+    refs = {one.id: one.action_ref for one in moved}
+    return [
+        AttemptEnd(one.execution, refs[one.execution], ok, None if ok else _result(one).error)
+        for one in ended
+        if one.execution in refs and (ok := one.status is _S.COMPLETED) | (one.status in _CAUSES)
+    ]
+
+
+def _result(ended: Ended) -> _Result:
+    return msgspec.json.decode(ended.result, type=_Result)
 
 
 def _verdicts(ended: Sequence[Ended]) -> list[Verdict]:
@@ -109,7 +126,7 @@ def _verdicts(ended: Sequence[Ended]) -> list[Verdict]:
 
 
 def _verdict(ended: Ended, cause: Cause) -> Verdict:
-    told = msgspec.json.decode(ended.result, type=_Result)
+    told = _result(ended)
     return Verdict(
         execution=ended.execution,
         attempt=ended.attempt,

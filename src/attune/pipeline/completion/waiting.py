@@ -10,7 +10,7 @@ from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.outbox import Outbox
 from attune.pipeline.queues.model import QueueTerms
-from attune.pipeline.queues.returning import forget
+from attune.pipeline.queues.returning import drop
 from attune.pipeline.queues.steps import lanes_of_executions
 from attune.store.database import Tx
 
@@ -33,7 +33,7 @@ async def end_waiting(
     """Those of these that still wait end so; the slots that they held go to the next in line."""
     lanes = await lanes_of_executions(tx, reasons.keys(), terms, now)
     standing = await tx.all(ExecutionId, _WAITING, ids=sorted(reasons))
-    waiting = standing + await forget(tx, reasons.keys())
+    waiting = standing + await drop(lanes, reasons.keys())
     for text in sorted({reasons[one] for one in waiting}):
         ids = [one for one in waiting if reasons[one] == text]
         for moved in await executions.end(

@@ -1,11 +1,14 @@
 """An event, and what the rules made of it."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from attune.kernel.ids import EventId, RuleId, TriggerId
+
+# Idempotency keys that begin so are for events of our own.
+OWN_KEYS: Final = "attune:"
 
 
 class NewEvent(msgspec.Struct, frozen=True, kw_only=True):

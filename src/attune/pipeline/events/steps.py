@@ -1,6 +1,6 @@
 """Recording events. From the commit on, an event is not lost and will be answered."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -54,9 +54,7 @@ async def record(
     ]
     keys = [one.idempotency_key for one in events if one.idempotency_key]
     await tx.insert(schema.event, events, skip_existing=bool(keys))
-    first: dict[str | None, Event] = {}
-    if keys:
-        first = {e.idempotency_key: e for e in await tx.all(Event, _BY_KEYS, keys=keys)}
+    first = await by_keys(tx, keys) if keys else {}
     found = [first[e.idempotency_key] if e.idempotency_key else e for e in events]
     made = set(ids)
     for one in {event.id: event for event in found}.values():
@@ -66,6 +64,12 @@ async def record(
             )
             outbox.put(MessageType.EVENT_CREATED, item)
     return found
+
+
+async def by_keys(tx: Tx, keys: Iterable[str]) -> dict[str, Event]:
+    """The events that were told under these idempotency keys."""
+    found = await tx.all(Event, _BY_KEYS, keys=sorted(keys))
+    return {one.idempotency_key: one for one in found if one.idempotency_key}
 
 
 async def get_event(tx: Tx, event_id: int) -> Event:

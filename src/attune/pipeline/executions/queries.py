@@ -4,6 +4,7 @@ What lives is found through `entry` and `delay`, which are small, and what went 
 indexed. Lists never read parameters or results; only `result_contains` looks at them, because it must.
 """
 
+from collections import defaultdict
 from collections.abc import Collection
 from typing import Final
 
@@ -33,10 +34,9 @@ EXECUTIONS: Final = Listed(
     "execution", ExecutionSummary, ", ".join(ExecutionSummary.__struct_fields__)
 )
 
-_LIVING: Final = Source(
-    "(SELECT execution, state FROM entry UNION ALL SELECT execution, 'delayed' FROM delay) e"
-    " JOIN execution x ON x.id = e.execution",
-    "e.execution",
+_STANDING: Final = Source("entry e JOIN execution x ON x.id = e.execution", "e.execution")
+_WAITING: Final = Source(
+    _STANDING.sql, _STANDING.id, beside=("delay e JOIN execution x ON x.id = e.execution",)
 )
 _HANDED: Final = frozenset({_S.SCHEDULED, _S.RUNNING, _S.CANCELING})
 # The names in these statements are those of our own structs.
@@ -135,10 +135,15 @@ class _Count(msgspec.Struct, frozen=True):
 async def stats(tx: Tx, readable: Condition) -> ExecutionStats:
     """Counted from small tables and an index; those that completed are what remains of the total."""
     total = await total_of(tx, EXECUTIONS, readable)
-    live = await tx.all(_Count, _counted("x.status", _LIVING, readable), **readable.values)
     wrong = all_of([Condition("x.failure IS NOT NULL", {}), readable])
-    failed = await tx.all(_Count, _counted("x.failure", EXECUTIONS.source, wrong), **wrong.values)
-    counts = {one.status: one.count for one in [*live, *failed]}
+    counts: dict[ExecutionStatus, int] = defaultdict(int)
+    for column, source, where in (
+        ("x.status", _WAITING, readable),
+        ("x.failure", EXECUTIONS.source, wrong),
+    ):
+        for arm in source.arms:
+            for one in await tx.all(_Count, _counted(column, arm, where), **where.values):
+                counts[one.status] += one.count
     return ExecutionStats(
         total=total,
         completed=total - sum(counts.values()),
@@ -151,16 +156,17 @@ async def stats(tx: Tx, readable: Condition) -> ExecutionStats:
     )
 
 
-def _counted(column: str, source: Source, where: Condition) -> str:
+def _counted(column: str, source: str, where: Condition) -> str:
     return f"""
-        SELECT {column} AS status, count(*) AS count FROM {source.sql}
+        SELECT {column} AS status, count(*) AS count FROM {source}
          WHERE {where.sql} GROUP BY {column}
     """  # noqa: S608 - our own names
 
 
 def _source(filters: ExecutionFilters) -> Source | None:
-    living = filters.status is not None and filters.status not in TERMINAL
-    return _LIVING if living else None
+    if filters.status is None or filters.status in TERMINAL:
+        return None
+    return _STANDING if filters.status in _HANDED else _WAITING
 
 
 async def _where(tx: Tx, filters: ExecutionFilters, readable: Condition) -> Condition:
@@ -187,9 +193,9 @@ def _status(status: ExecutionStatus | None) -> Condition:
     if failure_word(status) is not None:
         return Condition("x.failure = :status", {"status": status})
     sql = "x.status = :status"
-    if status not in TERMINAL:
-        sql += " AND e.state = 'handed'" if status in _HANDED else " AND e.state <> 'handed'"
-    return Condition(sql, {"status": status})
+    return Condition(
+        sql + " AND e.state = 'handed'" if status in _HANDED else sql, {"status": status}
+    )
 
 
 async def _actions(tx: Tx, wanted: str | None, name: str = "action_refs") -> Condition:

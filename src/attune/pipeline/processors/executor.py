@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+import structlog
+
 from attune.bus.port import Bus
 from attune.bus.topology import StageQueue
 from attune.kernel.ids import EnforcementId, EventId, ExecutionId
@@ -10,10 +12,13 @@ from attune.pipeline.flow import Flow
 from attune.pipeline.processors import looks
 from attune.pipeline.processors.processor import Look, Processor, Task
 from attune.pipeline.processors.proposals import Proposals
+from attune.pipeline.workers.probes import answered
 from attune.store.database import Step
 
 _OF_ENDS: Final = frozenset({StageQueue.EXECUTION_STATUS, StageQueue.EXECUTION_COMPLETED})
 _OF_EXECUTIONS: Final = _OF_ENDS | {StageQueue.EXECUTION_REQUESTED}
+
+_log = structlog.get_logger()
 
 
 class Executor:
@@ -45,6 +50,7 @@ class Executor:
             self._processor("completion listener", StageQueue.EXECUTION_COMPLETED, self._ended()),
             self._processor("worker listener", StageQueue.WORKER_REGISTERED, self._workers()),
             self._processor("worker farewells", StageQueue.WORKER_STOPPED, self._workers()),
+            self._processor("worker answers", StageQueue.WORKER_PROBED, self._answers()),
         ]
 
     def _processor(self, name: str, queue: StageQueue, task: Task) -> Processor:
@@ -94,8 +100,16 @@ class Executor:
 
     def _workers(self) -> Task:
         async def work(_ids: Sequence[int]) -> None:
-            await self._flow.take_back_from_silent()
             await self._flow.schedule()
+
+        return Task("worker", _field("worker_id"), self._look(looks.workers), work)
+
+    def _answers(self) -> Task:
+        async def work(ids: Sequence[int]) -> None:
+            now = self._flow.clock.now()
+            if recovered := await self._flow.database.run(answered, ids, now):
+                _log.info("Workers answer again.", workers=recovered)
+                await self._flow.schedule()
 
         return Task("worker", _field("worker_id"), self._look(looks.workers), work)
 

@@ -1,7 +1,5 @@
 """Finds what no message told of: the work of a lost message waits for one interval at most."""
 
-import structlog
-
 from attune.catalog import runtime_settings
 from attune.catalog.rows import TOPIC
 from attune.kernel.clock import Clock
@@ -10,8 +8,6 @@ from attune.pipeline.enforcements.steps import open_enforcements
 from attune.pipeline.events.steps import open_events
 from attune.pipeline.flow import Flow
 from attune.pipeline.processors.woken import WokenDuty
-
-_log = structlog.get_logger()
 
 
 class FallbackConfig(DutyConfig, frozen=True, kw_only=True):
@@ -22,7 +18,7 @@ class FallbackConfig(DutyConfig, frozen=True, kw_only=True):
 
 
 class Fallback(WokenDuty[FallbackConfig]):
-    """Looks at everything that can wait: events, enforcements, slots, workers. Safe in any number of executors."""
+    """Looks at everything that can wait: events, enforcements, slots. Safe in any number of executors."""
 
     name = "fallback scheduling"
     topics = (TOPIC, runtime_settings.TOPIC)
@@ -33,9 +29,6 @@ class Fallback(WokenDuty[FallbackConfig]):
     async def run_once(self) -> None:
         await self._events()
         await self._enforcements()
-        taken = await self._flow.take_back_from_silent()
-        if taken:
-            _log.warning("Took work back from workers that are gone.", executions=taken)
         await self._flow.arrange()
         await self._flow.promote()
 

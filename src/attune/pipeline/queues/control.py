@@ -5,8 +5,9 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.errors import Conflict, NotFound
+from attune.kernel.errors import AttuneError, Conflict, Contention, NotFound
 from attune.kernel.ids import ExecutionId, LaneId
+from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.queues import locking
 from attune.pipeline.queues.decisions import LimitChanged, Paused, Reprioritized, Resumed
@@ -14,19 +15,21 @@ from attune.pipeline.queues.model import Lane, QueueTerms, State
 from attune.pipeline.queues.steps import Lanes, lanes_by_id, lanes_of_executions
 from attune.store.database import Tx
 
+_WAITING: Final = frozenset({ExecutionStatus.REQUESTED, ExecutionStatus.SCHEDULING})
 _FIRST: Final = """
     SELECT e.execution FROM entry e WHERE e.lane = ANY(:lanes::bigint[]) AND e.state <> 'handed'
      UNION ALL
     SELECT d.execution FROM delay d WHERE d.lane = ANY(:lanes::bigint[])
      LIMIT :count
 """
+_RESTING: Final = "SELECT lane, band, sequence FROM delay WHERE execution = :id FOR UPDATE"
 _RESTING_BAND: Final = "UPDATE delay SET band = :band WHERE execution = :id"
 _PLACE: Final = """
     SELECT lane, band, sequence, state FROM entry WHERE execution = :id FOR UPDATE
 """
 _BAND: Final = "UPDATE entry SET band = :band WHERE execution = :id"
 _PRIORITY: Final = "UPDATE execution SET priority = :band, updated = :now WHERE id = :id"
-_EXISTS: Final = "SELECT 1 FROM execution WHERE id = :id"
+_STATUS: Final = "SELECT status FROM execution WHERE id = :id"
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -34,6 +37,12 @@ class _Place(msgspec.Struct, frozen=True):
     band: Priority
     sequence: int
     state: State
+
+
+class _Resting(msgspec.Struct, frozen=True):
+    lane: LaneId
+    band: Priority
+    sequence: int | None
 
 
 async def set_paused(lanes: Lanes, by: str, *, paused: bool) -> None:
@@ -61,16 +70,15 @@ async def reprioritize(
     """It keeps its number, so within its new band it stands where it would have stood. `Conflict` once it has gone."""
     lanes = await lanes_of_executions(tx, [execution], terms, now)
     place = await tx.first(_Place, _PLACE, id=execution)
-    if place is None and await tx.execute(_RESTING_BAND, id=execution, band=priority):
-        await tx.execute(_PRIORITY, id=execution, band=priority, now=now)
-        return lanes
-    if place is None or place.state is State.HANDED:
-        await _raise_gone(tx, execution)
-        return lanes
-    await tx.execute(_BAND, id=execution, band=priority)
+    resting = await tx.first(_Resting, _RESTING, id=execution) if place is None else None
+    found = place or resting
+    if found is None or (place is not None and place.state is State.HANDED):
+        raise await _gone(tx, execution)
+    await tx.execute(_BAND if place else _RESTING_BAND, id=execution, band=priority)
     await tx.execute(_PRIORITY, id=execution, band=priority, now=now)
-    note = Reprioritized(execution, place.sequence, place.band, priority, by)
-    lanes.change(lanes.held.lanes[place.lane], note)
+    await locking.lock(tx, [found.lane], lanes.held)
+    note = Reprioritized(execution, found.sequence or 0, found.band, priority, by)
+    lanes.change(lanes.held.lanes[found.lane], note)
     await lanes.promote()
     return lanes
 
@@ -88,7 +96,11 @@ async def change_limit(
     return lanes
 
 
-async def _raise_gone(tx: Tx, execution: ExecutionId) -> None:
-    if await tx.first(int, _EXISTS, id=execution) is None:
-        raise NotFound(f"There is no execution {execution}.", id=execution)
-    raise Conflict(f"The execution {execution} no longer waits.", id=execution)
+async def _gone(tx: Tx, execution: ExecutionId) -> AttuneError:
+    """Between two looks it may have come back from a delay, or gone into one: then it is to be looked for again."""
+    status = await tx.first(ExecutionStatus, _STATUS, id=execution)
+    if status is None:
+        return NotFound(f"There is no execution {execution}.", id=execution)
+    if status in _WAITING:
+        return Contention("The execution has changed its place meanwhile.")
+    return Conflict(f"The execution {execution} no longer waits.", id=execution)

@@ -60,6 +60,8 @@ class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True):
 
 
 class Reprioritized(msgspec.Struct, frozen=True, tag="priority", array_like=True):
+    """`sequence` is 0 for one that rests and keeps no place."""
+
     execution: ExecutionId
     sequence: int
     before: int
@@ -111,12 +113,23 @@ class Delayed(msgspec.Struct, frozen=True, tag="delayed", array_like=True):
 
 
 class Returned(msgspec.Struct, frozen=True, tag="returned", array_like=True):
-    """Its delay is over: it stands again where it stood before, or, by its rule, behind all others."""
+    """Its delay is over: it stands again where it stood before, or, by its rule, behind all others.
+
+    `origin` is the lane that it left, where that is another one: then it stands behind all others.
+    """
 
     execution: ExecutionId
     sequence: int
     band: int
     reason: str
+    origin: LaneId | None = None
+
+
+class Dropped(msgspec.Struct, frozen=True, tag="dropped", array_like=True):
+    """It ended while its delay lasted: it held nothing, and comes back no more."""
+
+    execution: ExecutionId
+    band: int
 
 
 class Handed(msgspec.Struct, frozen=True, tag="handed", array_like=True):
@@ -149,6 +162,7 @@ Item = (
     | Went
     | Delayed
     | Returned
+    | Dropped
     | Handed
     | Counted
 )

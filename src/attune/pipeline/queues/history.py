@@ -12,18 +12,7 @@ from typing import Final
 import msgspec
 
 from attune.kernel.ids import ExecutionId, LaneId
-from attune.pipeline.policies.model import GateName
-from attune.pipeline.queues.decisions import (
-    Admitted,
-    Came,
-    Delayed,
-    Item,
-    Joined,
-    Left,
-    Refused,
-    Returned,
-    Went,
-)
+from attune.pipeline.queues.story import Logged, Run, WaitStory
 from attune.store.database import Tx
 
 _ROWS: Final = 20_000
@@ -45,22 +34,11 @@ _STORY: Final = """
              WHERE lane = :lane AND number >= :first AND number < :last AND at <= :until) d
      WHERE d.mine OR d.reason IS DISTINCT FROM d.before ORDER BY d.number
 """
-
-
-class Waited(msgspec.Struct, frozen=True):
-    """A stretch of waiting for one thing; `until` is null for the one that lasts."""
-
-    reason: GateName
-    since: datetime
-    until: datetime | None = None
-
-
-class Logged(msgspec.Struct, frozen=True):
-    """A decision as far as one execution is concerned: `items` is null where it is not named."""
-
-    at: datetime
-    reason: GateName | None
-    items: tuple[Item, ...] | None = None
+_RUNS: Final = """
+    SELECT started_at, ended_at, cause = 'worker_lost' AS lost FROM execution_attempt
+     WHERE execution = :id ORDER BY attempt
+"""
+_RESTS: Final = "SELECT 1 FROM delay WHERE execution = :id"
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -68,116 +46,35 @@ class _Place(msgspec.Struct, frozen=True):
     number: int
 
 
-class WaitStory:
-    """Told row by row; stretches that follow each other with the same reason are one.
-
-    `moved_at` is when it went to another lane, `over` that it left the last one.
-    """
-
-    def __init__(self, execution: ExecutionId) -> None:
-        self._execution = execution
-        self._stretches: list[Waited] = []
-        self._queued = False
-        self.moved_at: datetime | None = None
-        self.over = False
-
-    @property
-    def is_queued(self) -> bool:
-        """Whether the log ends with it waiting for a slot."""
-        return self._queued
-
-    def tell(self, row: Logged) -> None:
-        for item in row.items or ():
-            if getattr(item, "execution", None) == self._execution:
-                self._tell_item(item, row.at)
-        if self._queued:
-            self._begin(row.reason or GateName.TURN, row.at)
-
-    def again(self, at: datetime) -> None:
-        """A worker lost it: how long it had waited for that one is not known any more."""
-        self._drop_last(GateName.WORKER)
-        self._begin(GateName.WORKER, at)
-
-    def begin_unless_told(self, reason: GateName, since: datetime) -> None:
-        """For one that waits although the log does not tell of it."""
-        if not self._stretches or self._stretches[-1].until is not None:
-            self._begin(reason, since)
-
-    def forget_worker(self) -> None:
-        """For one that began more than once: only its last start is known."""
-        self._drop_last(GateName.WORKER)
-
-    def end(self, at: datetime) -> None:
-        """It waits no longer."""
-        if self._stretches and self._stretches[-1].until is None:
-            last = self._stretches[-1]
-            self._stretches[-1] = msgspec.structs.replace(last, until=max(at, last.since))
-
-    def waits(self) -> list[Waited]:
-        """Without those that took no time."""
-        found: list[Waited] = []
-        for one in self._stretches:
-            if one.until == one.since:
-                continue
-            same = found and found[-1].reason is one.reason
-            since = found.pop().since if same else one.since
-            found.append(Waited(one.reason, since, one.until))
-        return found
-
-    def _tell_item(self, item: Item, at: datetime) -> None:
-        match item:
-            case Joined(reason=None) | Admitted() | Came(held=True):
-                self._queued = False
-                self._begin(GateName.WORKER, at)
-            case Joined() | Came() | Returned():
-                self._queued, self.over = True, False
-            case Delayed():
-                self._queued = False
-                self._begin(GateName.DELAY, at)
-            case Went():
-                self.moved_at, self._queued = at, False
-            case Left() | Refused():
-                self.over, self._queued = True, False
-                self.end(at)
-            case _:
-                pass
-
-    def _begin(self, reason: GateName, at: datetime) -> None:
-        last = self._stretches[-1] if self._stretches else None
-        if last is not None and last.until is None:
-            if last.reason is reason:
-                return
-            self.end(at)
-            at = max(at, last.since)
-        self._stretches.append(Waited(reason, at))
-
-    def _drop_last(self, reason: GateName) -> None:
-        if self._stretches and self._stretches[-1].reason is reason:
-            self._stretches.pop()
-
-
 async def wait_story(
     tx: Tx, execution: ExecutionId, action_ref: str, created: datetime, until: datetime
 ) -> WaitStory:
     """`until` is when it ended, or now. Nothing is told of one whose joining is not in the log any more."""
-    story = WaitStory(execution)
+    story = WaitStory(execution, await tx.all(Run, _RUNS, id=execution))
     left, word = LaneId(0), "joined"
     since, latest = created - _BEFORE, created + _AFTER
     for _ in range(_MOVES):
         place = await _entered(tx, execution, action_ref, word, left, since, latest)
         if place is None:
             break
+        left = place.lane
         _told(story, await _rows(tx, execution, place, until + _AFTER))
-        if story.moved_at is None:
+        if story.moved_at is not None:
+            word, since, latest = "came", story.moved_at, story.moved_at
+        elif story.rests_until is not None and await tx.first(int, _RESTS, id=execution) is None:
+            word, since, latest = "returned", story.rests_until - _BEFORE, until + _AFTER
+        else:
             break
-        left, word, since, latest = place.lane, "came", story.moved_at, story.moved_at
+    story.lose_until(until)
     return story
 
 
 def _told(story: WaitStory, rows: Iterable[Logged]) -> None:
-    """Up to where it left the lane."""
+    """Up to where it left the lane, or came back to it from another one."""
     story.moved_at = None
-    for row in rows:
+    for number, row in enumerate(rows):
+        if number and story.comes_from_elsewhere(row):
+            return
         story.tell(row)
         if story.over or story.moved_at is not None:
             return

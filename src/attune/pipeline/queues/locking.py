@@ -45,7 +45,10 @@ _POOLS: Final = """
      WHERE id = ANY(:ids::bigint[]) ORDER BY CASE key WHEN '' THEN 0 ELSE 1 END, id FOR UPDATE
 """
 _WITH_WAITING: Final = "SELECT id FROM lane WHERE queue_length > 0 ORDER BY id"
-_LANES_OF: Final = "SELECT DISTINCT lane FROM entry WHERE execution = ANY(:ids::bigint[])"
+_LANES_OF: Final = """
+    SELECT lane FROM entry WHERE execution = ANY(:ids::bigint[])
+     UNION SELECT lane FROM delay WHERE execution = ANY(:ids::bigint[])
+"""
 _OF_ACTION: Final = "SELECT id FROM lane WHERE action_ref = :ref ORDER BY id"
 _OF_GROUP: Final = "SELECT id FROM lane WHERE action_ref = :ref AND group_key = :group_key"
 _WAITING_UNDER: Final = """
@@ -127,6 +130,7 @@ async def with_waiting(tx: Tx) -> list[LaneId]:
 
 
 async def of_executions(tx: Tx, ids: Collection[ExecutionId]) -> list[LaneId]:
+    """Where these stand, or left for a delay."""
     return await tx.all(LaneId, _LANES_OF, ids=sorted(ids))
 
 

@@ -15,7 +15,8 @@ from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.policies.gates import first_blocker
 from attune.pipeline.policies.model import GateName
-from attune.pipeline.queues.decisions import Delayed, Item, Returned
+from attune.pipeline.queues import locking
+from attune.pipeline.queues.decisions import Delayed, Dropped, Item, Returned
 from attune.pipeline.queues.model import Entry, Lane, Pause, State
 from attune.pipeline.queues.steps import Lanes
 from attune.store import schema
@@ -27,6 +28,9 @@ DELAYS: Final = "delays"
 _OUT: Final = f"""
     DELETE FROM entry WHERE execution = ANY(:ids::bigint[]) RETURNING {", ".join(Entry.__struct_fields__)}
 """  # noqa: S608
+_DROP: Final = """
+    DELETE FROM delay WHERE execution = ANY(:ids::bigint[]) RETURNING execution, lane, band
+"""
 _DUE: Final = "SELECT execution FROM delay WHERE due_at <= :now ORDER BY due_at LIMIT :count"
 _NEXT: Final = "SELECT min(due_at) FROM delay"
 
@@ -52,14 +56,26 @@ _BACK: Final = f"""
 """  # noqa: S608
 
 
-async def step_out(lanes: Lanes, pauses: Mapping[ExecutionId, Pause]) -> None:
-    """Their attempts have failed and are followed by others. The slots are free; who gets them, `promote` says."""
+class _Dropped(msgspec.Struct, frozen=True):
+    execution: ExecutionId
+    lane: LaneId
+    band: Priority
+
+
+async def step_out(lanes: Lanes, pauses: Mapping[ExecutionId, Pause]) -> dict[ExecutionId, LaneId]:
+    """Their attempts have failed and are followed by others; the lanes that they left.
+
+    A worker may not know that its execution was moved to another lane, so that one is locked here. The slots are
+    free; who gets them, `promote` says.
+    """
     gone = await lanes.tx.all(Entry, _OUT, ids=sorted(pauses))
+    await locking.lock(lanes.tx, {one.lane for one in gone}, lanes.held)
     for lane_id in sorted({one.lane for one in gone}):
         some = [one for one in gone if one.lane == lane_id]
         await _free(lanes, lanes.held.lanes[lane_id], some, pauses)
     await lanes.tx.insert(schema.delay, [_delay(one, pauses[one.execution]) for one in gone])
     lanes.tx.wake(DELAYS)
+    return {one.execution: one.lane for one in gone}
 
 
 async def _free(
@@ -101,12 +117,17 @@ async def step_in(lanes: Lanes, places: Mapping[ExecutionId, LaneId]) -> list[Ex
     for one in back:
         lane = lanes.held.lanes[places[one.execution]]
         entry = await _entry(lanes, lane, one)
-        note = Returned(one.execution, entry.sequence, one.band, entry.reason or GateName.TURN)
-        lanes.change(_longer(lane, entry), note)
+        lanes.change(_longer(lane, entry), _returned(one, entry))
         entries.append(entry)
     await lanes.tx.insert(schema.entry, entries)
     await lanes.promote()
     return [one.execution for one in back]
+
+
+def _returned(back: Delay, entry: Entry) -> Returned:
+    origin = None if back.lane == entry.lane else back.lane
+    reason = entry.reason or GateName.TURN
+    return Returned(back.execution, entry.sequence, back.band, reason, origin)
 
 
 async def _entry(lanes: Lanes, lane: Lane, back: Delay) -> Entry:
@@ -148,7 +169,12 @@ async def next_due(tx: Tx) -> datetime | None:
     return await tx.first(datetime, _NEXT)
 
 
-async def forget(tx: Tx, ids: Collection[ExecutionId]) -> list[ExecutionId]:
-    """Those of these that rested between two attempts; they come back no more."""
-    sql = "DELETE FROM delay WHERE execution = ANY(:ids::bigint[]) RETURNING execution"
-    return await tx.all(ExecutionId, sql, ids=sorted(ids))
+async def drop(lanes: Lanes, ids: Collection[ExecutionId]) -> list[ExecutionId]:
+    """Those of these that rested between two attempts; they come back no more, and count as gone where they stood."""
+    gone = await lanes.tx.all(_Dropped, _DROP, ids=sorted(ids))
+    await locking.lock(lanes.tx, {one.lane for one in gone}, lanes.held)
+    for one in gone:
+        lane = lanes.held.lanes[one.lane]
+        after = msgspec.structs.replace(lane, total_completed=lane.total_completed + 1)
+        lanes.change(after, Dropped(one.execution, one.band))
+    return [one.execution for one in gone]

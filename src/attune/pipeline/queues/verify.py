@@ -80,7 +80,7 @@ class Replay:
             executions=self._executions,
             first_at=self._first_at,
             last_at=self._last_at,
-            violation=self._violation or self._in_two_lanes(),
+            violation=self._violation or self._in_two_lanes() or self._out_of_nowhere(),
         )
 
     def _count(self, row: Decision) -> None:
@@ -128,6 +128,23 @@ class Replay:
                 latest = max(since, other.entered[execution])
                 if other is not lane and latest < min(lane.last_at, other.last_at):
                     return self._doubled(execution, found[execution], id_)
+        return None
+
+    def _out_of_nowhere(self) -> Violation | None:
+        """An execution that came back from a lane which, up to then, it never left for a delay."""
+        for id_, lane in self._lanes.items():
+            for execution, (origin, at) in lane.strangers.items():
+                other = self._lanes.get(origin)
+                if other is None or other.last_at <= at or other.let_rest(execution):
+                    continue
+                return Violation(
+                    lane=id_,
+                    number=self._next[id_] - 1,
+                    at=at,
+                    execution=execution,
+                    sequence=None,
+                    text=f"Execution {execution} returns to lane {id_} from lane {origin}, where it did not rest.",
+                )
         return None
 
     def _doubled(self, execution: ExecutionId, one: LaneId, other: LaneId) -> Violation:

@@ -11,17 +11,18 @@ import msgspec
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.queues.decide import due
 from attune.pipeline.queues.model import Entry, Waiter
+from attune.pipeline.scheduling.asides import SOME_ASIDE
 from attune.store.database import Tx
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = ", ".join(Entry.__struct_fields__)
-_STATE: Final = """
-    SELECT EXISTS (SELECT 1 FROM entry WHERE state = 'ready') AS waiting,
+# What is put into these statements is of our own text.
+_STATE: Final = f"""
+    SELECT EXISTS (SELECT 1 FROM entry WHERE state = 'ready') AS waiting, {SOME_ASIDE} AS aside,
            (SELECT CAST(s.value AS bigint) FROM setting s WHERE s.name = 'max_concurrent_executions')
                AS cap,
            (SELECT CAST(s.value AS float8) FROM setting s WHERE s.name = 'ageing_seconds') AS ageing
-"""
-# The names in these statements are those of our own structs.
+"""  # noqa: S608
 _READY: Final = f"""
     SELECT {_COLUMNS} FROM entry
      WHERE state = 'ready'
@@ -38,6 +39,7 @@ _READY_IN_BAND: Final = f"""
 
 class _State(msgspec.Struct, frozen=True):
     waiting: bool
+    aside: bool
     cap: int | None
     ageing: float | None
 
@@ -55,10 +57,12 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 class ReadyLine:
-    """Reads on from where it stopped. `cap` is the limit of the whole system, if it has one."""
+    """Reads on from where it stopped. `cap` is the limit of the whole system, if it has one; `some_aside` tells that a
+    worker is set aside for some action."""
 
-    def __init__(self, cap: int | None, ageing: float | None) -> None:
+    def __init__(self, cap: int | None, ageing: float | None, *, some_aside: bool) -> None:
         self.cap = cap
+        self.some_aside = some_aside
         self._ageing = ageing
         self._band = -1
         self._after = _Place()
@@ -88,10 +92,12 @@ class ReadyLine:
         return found[:count]
 
 
-async def ready_line(tx: Tx) -> ReadyLine | None:
+async def ready_line(tx: Tx, now: datetime) -> ReadyLine | None:
     """Null when nobody waits for a worker."""
-    state = await tx.one(_State, _STATE)
-    return ReadyLine(state.cap, state.ageing) if state.waiting else None
+    state = await tx.one(_State, _STATE, now=now)
+    if not state.waiting:
+        return None
+    return ReadyLine(state.cap, state.ageing, some_aside=state.aside)
 
 
 def _waiter(entry: Entry) -> Waiter:

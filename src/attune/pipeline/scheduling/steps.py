@@ -1,7 +1,8 @@
 """Giving what is ready to workers: the hand-off, in the transaction that decides it."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -16,9 +17,10 @@ from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.outbox import Moved, Outbox
 from attune.pipeline.queues.model import Entry
 from attune.pipeline.queues.steps import lanes_of_executions
+from attune.pipeline.scheduling.asides import asides
 from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.compatibility import demand_of
-from attune.pipeline.scheduling.decide import place
+from attune.pipeline.scheduling.decide import NONE_ASIDE, place
 from attune.pipeline.scheduling.line import ReadyLine, ready_line
 from attune.pipeline.scheduling.model import (
     Assignment,
@@ -27,7 +29,9 @@ from attune.pipeline.scheduling.model import (
     Unplaceable,
     Waiting,
 )
+from attune.pipeline.scheduling.setbacks import Setbacks
 from attune.pipeline.workers import steps as workers
+from attune.pipeline.workers.decide import takes_work
 from attune.pipeline.workers.model import Worker
 from attune.store.database import Tx
 
@@ -53,10 +57,32 @@ _SCHEDULE: Final = """
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """What one pass did: which were handed over, in their order, and which nobody can run."""
+    """What one pass did: which were handed over, in their order, and which nobody can run.
+
+    `passed_over` are for another worker than the one that was asked.
+    """
 
     handed: tuple[ExecutionId, ...] = ()
     unplaceable: tuple[Unplaceable, ...] = ()
+    passed_over: tuple[ExecutionId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """The workers that are locked, and the cap of the whole system. `alone`: there may be others beside them."""
+
+    workers: Sequence[Worker]
+    cap: Cap | None
+    alone: bool
+
+    def takers(self, silence: timedelta, now: datetime) -> set[WorkerId]:
+        """Those that may be handed something now; the others are there, and count as full."""
+        return {one.id for one in self.workers if takes_work(one, silence, now)}
+
+    def free(self, loads: Mapping[WorkerId, int], given: int) -> int:
+        """How many more they can take, when so many were given already."""
+        free = sum(max(one.capacity - loads.get(one.id, 0), 0) for one in self.workers)
+        return free if self.cap is None else min(free, self.cap.free - given)
 
 
 class Scheduler:
@@ -64,6 +90,7 @@ class Scheduler:
 
     def __init__(self, terms: Terms, definitions: Definitions) -> None:
         self.terms = terms
+        self.setbacks = Setbacks()
         self._definitions = definitions
 
     async def assign(self, tx: Tx, outbox: Outbox, now: datetime) -> Pass:
@@ -75,43 +102,44 @@ class Scheduler:
 
         It says nothing of what nobody can run, because it has not asked the others.
         """
-        return Pass((await self._assign(tx, worker, outbox, now)).handed)
+        done = await self._assign(tx, worker, outbox, now)
+        return Pass(done.handed, passed_over=done.passed_over)
 
     async def _assign(self, tx: Tx, only: WorkerId | None, outbox: Outbox, now: datetime) -> Pass:
-        line = await ready_line(tx)
+        line = await ready_line(tx, now)
         if line is None:
             return Pass()
         cap = await lock_cap(tx) if line.cap is not None else None
         if cap is not None and cap.free == 0:
             return Pass()
-        available = await workers.lock_available(tx, now - self.terms.stale, only=only)
-        if only is not None and not available:
+        room = _Room(await workers.lock_present(tx, only=only), cap, alone=only is not None)
+        if only is not None and not room.takers(self.terms.stale, now):
             return Pass()
-        placement = await self._placed(tx, line, available, cap, now)
+        placement = await self._placed(tx, line, room, now)
         await self._hand(tx, placement.assigned, outbox, now)
         if cap is not None:
             await log_hand_offs(tx, cap, placement.assigned, now, aged=line.is_aged)
         handed = tuple(one.entry.execution for one in placement.assigned)
-        return Pass(handed, tuple(placement.unplaceable))
+        return Pass(handed, tuple(placement.unplaceable), tuple(placement.passed_over))
 
-    async def _placed(
-        self, tx: Tx, line: ReadyLine, available: Sequence[Worker], cap: Cap | None, now: datetime
-    ) -> Placement:
+    async def _placed(self, tx: Tx, line: ReadyLine, room: _Room, now: datetime) -> Placement:
         """Page by page until there is no room: what no free worker can run must not hide what one can."""
-        loads = await workers.loads(tx, [worker.id for worker in available])
-        total = Placement([], [])
+        loads = await workers.loads(tx, [worker.id for worker in room.workers])
+        takers = room.takers(self.terms.stale, now)
+        loads |= {one.id: one.capacity for one in room.workers if one.id not in takers}
+        aside = await asides(tx, now) if line.some_aside else NONE_ASIDE
+        total = Placement([], [], [])
         for _ in range(_PAGES):
-            room = sum(max(one.capacity - loads.get(one.id, 0), 0) for one in available)
-            if cap is not None:
-                room = min(room, cap.free - len(total.assigned))
-            if available and room <= 0:
+            free = room.free(loads, len(total.assigned))
+            if room.workers and free <= 0:
                 break
-            page = await self._demands(tx, await line.next(tx, min(room or _PAGE, _PAGE)))
+            page = await self._demands(tx, await line.next(tx, min(free or _PAGE, _PAGE)))
             if not page:
                 break
-            placement = place(page, available, loads, self.terms, now)
+            placement = place(page, room.workers, loads, self.terms, now, aside, alone=room.alone)
             total.assigned.extend(placement.assigned)
             total.unplaceable.extend(placement.unplaceable)
+            total.passed_over.extend(placement.passed_over)
             for one in placement.assigned:
                 loads[one.worker] = loads.get(one.worker, 0) + 1
         return total

@@ -6,11 +6,20 @@ from datetime import UTC, datetime
 from attune.kernel.ids import ExecutionId
 from attune.pipeline.policies.model import Gate, GateName
 from attune.pipeline.queues.ahead import MOST
-from attune.pipeline.scheduling.compatibility import looked_for
+from attune.pipeline.scheduling.compatibility import lacking, looked_for
 from attune.pipeline.scheduling.model import Demand
 from attune.pipeline.why.model import Obstacle
+from attune.pipeline.workers.model import Worker
 
 _NAMED = 5
+
+
+def delay_obstacle(until: datetime, attempt: int) -> Obstacle:
+    """For one between two attempts; `attempt` is the number of the next."""
+    at = moment(until)
+    text = f"attempt {attempt - 1} failed, and attempt {attempt} may begin at {at}"
+    gate = Gate(name=GateName.DELAY, free=0, text=text, until=until)
+    return Obstacle(gate, f"its delay ends at {at}")
 
 
 def lane_obstacle(gate: Gate, slots_of: str, queue: str) -> Obstacle:
@@ -61,7 +70,42 @@ def full_obstacle(gate: Gate, demand: Demand) -> Obstacle:
     if gate.limit == 0:
         return Obstacle(gate, f"{described(demand)} must come, or get room for more than 0")
     remedy = _end_of(gate, "such workers have", "their capacity")
-    return Obstacle(gate, f"{described(demand)} must get free: {remedy}")
+    chance = f"; or one that is set aside gets another chance at {moment(gate.until)}"
+    return Obstacle(
+        gate, f"{described(demand)} must get free: {remedy}{chance if gate.until else ''}"
+    )
+
+
+def nobody_text(demand: Demand, present: Sequence[Worker]) -> str:
+    """Which of its needs nobody meets."""
+    why = lacking(demand, present)
+    told = f"{len(present)} active; {why}" if why else f"{len(present)} active"
+    return f"{described(demand)} is not there ({told})"
+
+
+def able_text(workers: int, load: int, capacity: int) -> str:
+    return f"{_counted(workers)} can run it, with {load} of at most {capacity}"
+
+
+def away_text(count: int) -> str:
+    """Of workers that are silent, or do not answer, and have not been given up."""
+    if count == 0:
+        return ""
+    return f"; {count} of them {'is' if count == 1 else 'are'} not heard of and must come back, or be given up"
+
+
+def aside_text(demand: Demand, back: Sequence[datetime], out_of: int) -> str:
+    """`back` are the times until which workers are set aside, out of all that can run it."""
+    if not back:
+        return ""
+    until = moment(back[0])
+    if len(back) == out_of:
+        return f"; all that can are set aside for {demand.action_ref} (the first until {until}), and get it all the same"
+    verb = "is" if len(back) == 1 else "are"
+    first = "" if len(back) == 1 else "the first "
+    return (
+        f"; {_counted(len(back))} {verb} set aside for {demand.action_ref} ({first}until {until})"
+    )
 
 
 def described(demand: Demand) -> str:
@@ -105,6 +149,10 @@ def _singular(hold: str) -> str:
 def _named(holders: Sequence[ExecutionId]) -> str:
     ids = [str(each) for each in holders[:_NAMED]]
     return ", ".join([*ids, "…"] if len(holders) > _NAMED else ids)
+
+
+def _counted(workers: int) -> str:
+    return "1 worker" if workers == 1 else f"{workers} workers"
 
 
 def _others(ahead: int | None) -> str:

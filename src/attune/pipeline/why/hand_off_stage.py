@@ -1,6 +1,6 @@
 """Between a slot and a worker: the cap of the whole system, and the workers that can run it.
 
-Whether a worker can is asked of the function that places executions.
+Which workers may get it is asked of the functions that place executions.
 """
 
 from datetime import datetime
@@ -15,18 +15,23 @@ from attune.pipeline.queues.ahead import ready_ahead
 from attune.pipeline.queues.holders import elapsed, held_by_workers, shown
 from attune.pipeline.queues.model import Entry, Waiter
 from attune.pipeline.scheduling import compatibility
+from attune.pipeline.scheduling.asides import asides_until
 from attune.pipeline.scheduling.cap import Cap
+from attune.pipeline.scheduling.decide import NONE_ASIDE, candidates
 from attune.pipeline.scheduling.model import Demand
 from attune.pipeline.why.decide import (
+    able_text,
+    aside_text,
+    away_text,
     cap_obstacle,
-    described,
     full_obstacle,
     nobody_obstacle,
+    nobody_text,
     turn_obstacle,
 )
 from attune.pipeline.why.model import Limit, Obstacle, Outlook, Stage
-from attune.pipeline.workers.model import Worker
-from attune.pipeline.workers.steps import loads
+from attune.pipeline.workers.decide import takes_work
+from attune.pipeline.workers.steps import loads, present
 from attune.store.database import Tx
 
 _CAP: Final = """
@@ -34,11 +39,6 @@ _CAP: Final = """
            (SELECT count(*) FROM entry WHERE state = 'handed') AS active
       FROM setting s WHERE s.name = 'max_concurrent_executions'
 """
-# The names in this statement are those of our own struct.
-_AVAILABLE: Final = f"""
-    SELECT {", ".join(Worker.__struct_fields__)} FROM worker
-     WHERE status = 'active' AND NOT cordoned AND last_heartbeat > :since ORDER BY id
-"""  # noqa: S608
 
 
 class _Way(msgspec.Struct, frozen=True):
@@ -116,24 +116,27 @@ async def _cap_way(tx: Tx, cap: Cap, ahead: int | None, now: datetime) -> _Way:
 async def _worker_way(
     tx: Tx, demand: Demand, since: datetime, ahead: int | None, now: datetime
 ) -> _Way:
-    present = await tx.all(Worker, _AVAILABLE, since=since)
-    able = [worker for worker in present if compatibility.can_run(worker, demand)]
-    if not able:
-        text = f"{described(demand)} is not there ({len(present)} active)"
+    there = await present(tx)
+    aside = await asides_until(tx, now)
+    chosen = candidates(demand, there, aside.keys())
+    if not chosen:
+        text = nobody_text(demand, there)
         return _Way(nobody_obstacle(Gate(name=GateName.WORKER, free=0, text=text), demand), None)
-    load = await loads(tx, [worker.id for worker in able])
-    holders = await held_by_workers(tx, [worker.id for worker in able])
-    capacity = sum(worker.capacity for worker in able)
-    free = sum(max(worker.capacity - load.get(worker.id, 0), 0) for worker in able)
+    able = candidates(demand, there, NONE_ASIDE)
+    back = [aside[one] for each in able if (one := (each.id, demand.action_ref)) in aside]
+    load = await loads(tx, [worker.id for worker in chosen])
+    away = [worker for worker in chosen if not takes_work(worker, now - since, now)]
+    free = sum(max(e.capacity - load.get(e.id, 0), 0) for e in chosen if e not in away)
+    holders = await held_by_workers(tx, [worker.id for worker in chosen])
+    capacity = sum(worker.capacity for worker in chosen)
     gate = Gate(
         name=GateName.WORKER,
         free=free,
-        text=f"{_count(able)} can run it, with {sum(load.values())} of at most {capacity}",
+        text=able_text(len(chosen), sum(load.values()), capacity)
+        + away_text(len(away))
+        + aside_text(demand, sorted(back), out_of=len(able)),
         limit=capacity,
+        until=min(back) if len(chosen) < len(able) else None,
         holders=shown(holders),
     )
     return _Way(full_obstacle(gate, demand), Limit(capacity, ahead, elapsed(holders, now)))
-
-
-def _count(able: list[Worker]) -> str:
-    return "1 worker" if len(able) == 1 else f"{len(able)} workers"

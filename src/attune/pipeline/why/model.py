@@ -8,7 +8,7 @@ from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.completion.model import PastAttempt
 from attune.pipeline.policies.model import Gate, GateName
 from attune.pipeline.queues.estimate import Estimate
-from attune.pipeline.queues.history import Waited
+from attune.pipeline.queues.story import Waited
 
 
 class Obstacle(msgspec.Struct, frozen=True):

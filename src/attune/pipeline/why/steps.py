@@ -11,10 +11,11 @@ from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import TERMINAL, ExecutionStatus
 from attune.pipeline.completion.model import PastAttempt
 from attune.pipeline.policies.model import GateName
-from attune.pipeline.queues.history import Waited, WaitStory, wait_story
+from attune.pipeline.queues.history import wait_story
 from attune.pipeline.queues.looking import LaneView, lane_view
 from attune.pipeline.queues.model import Entry, State, Waiter
 from attune.pipeline.queues.outcomes import recent_durations
+from attune.pipeline.queues.story import Waited, WaitStory
 from attune.pipeline.scheduling.model import Terms
 from attune.pipeline.why.decide import delay_obstacle, next_step
 from attune.pipeline.why.forecast import forecast
@@ -158,7 +159,7 @@ async def _history(
     until = subject.updated if subject.is_over else now
     story = await wait_story(tx, subject.id, subject.action_ref, subject.created, until)
     if entry is not None and entry.state is not State.HANDED:
-        _keep_open(story, subject, entry, view)
+        _keep_open(story, entry, view)
     elif entry is not None or await _resting(tx, subject.id) is None:
         _close(story, subject)
     return tuple(story.waits())
@@ -166,15 +167,11 @@ async def _history(
 
 def _close(story: WaitStory, subject: _Subject) -> None:
     """At the start; where there was none, at the hand-off or at the end."""
-    if subject.attempt > 1 and not story.is_queued:
-        story.forget_worker()
     story.end(subject.started_at or subject.updated)
 
 
-def _keep_open(story: WaitStory, subject: _Subject, entry: Entry, view: LaneView | None) -> None:
+def _keep_open(story: WaitStory, entry: Entry, view: LaneView | None) -> None:
     if entry.state is State.READY:
-        if subject.attempt > 1:
-            story.again(subject.updated)
         story.begin_unless_told(GateName.WORKER, entry.enqueued_at)
         return
     reason = (view.lane.reason if view else None) or entry.reason or GateName.TURN

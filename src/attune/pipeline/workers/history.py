@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from attune.kernel.ids import ExecutionId, WorkerId
 from attune.store import schema
 from attune.store.database import Tx
+
+# Wakes whoever turns what happened here into alerts.
+ALERTS: Final = "alerts"
 
 
 class WorkerEvent(StrEnum):

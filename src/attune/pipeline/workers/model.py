@@ -76,3 +76,21 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     cordoned_at: datetime | None = None
     created: datetime
     updated: datetime
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker, the first question that it has not answered, and when it last answered one."""
+
+    id: WorkerId
+    name: str
+    status: WorkerStatus
+    asked_at: datetime | None
+    answered_at: datetime | None
+
+
+class Probing(msgspec.Struct, frozen=True):
+    """Who is to be asked now, who of them did not answer in time, and when to come again."""
+
+    ask: tuple[Asked, ...]
+    unresponsive: tuple[Asked, ...]
+    next_at: datetime

@@ -18,13 +18,16 @@ from attune.pipeline.workers.decide import health_of, is_stale
 from attune.pipeline.workers.model import HealthState, Worker, WorkerStatus
 from attune.store.database import Tx
 
-# The names in these statements are those of our own structs.
-_WORKERS: Final = f"SELECT {', '.join(Worker.__struct_fields__)} FROM worker x"  # noqa: S608
 _LOADS: Final = """
     SELECT e.worker, x.status, count(*) AS count
       FROM entry e JOIN execution x ON x.id = e.execution
      WHERE e.state = 'handed' AND e.worker = ANY(:ids::bigint[])
      GROUP BY e.worker, x.status
+"""
+_SET_ASIDE: Final = """
+    SELECT worker, action_ref, failures, until, error FROM worker_setback
+     WHERE worker = ANY(:ids::bigint[]) AND until > :now
+     ORDER BY worker, action_ref
 """
 
 
@@ -37,11 +40,39 @@ class WorkerFilters(msgspec.Struct, frozen=True, kw_only=True):
     health_state: HealthState | None = None
 
 
+class ShownWorker(Worker, frozen=True, kw_only=True):
+    """The row with its answers to probes, and the login of whoever cordoned it."""
+
+    asked_at: datetime | None = None
+    answered_at: datetime | None = None
+    cordoned_by_login: str | None = None
+
+
+_OWN: Final = [each for each in ShownWorker.__struct_fields__ if each != "cordoned_by_login"]
+# The names in these statements are those of our own structs.
+_WORKERS: Final = f"""
+    SELECT {", ".join(_OWN)},
+           (SELECT i.login FROM identity i WHERE i.id = x.cordoned_by) AS cordoned_by_login
+      FROM worker x
+"""  # noqa: S608
+
+
+class SetAside(msgspec.Struct, frozen=True, kw_only=True):
+    """Until then it gets nothing of that action, having failed it so often in a row; `error` is the last one."""
+
+    worker: WorkerId
+    action_ref: str
+    failures: int
+    until: datetime
+    error: str | None
+
+
 class SeenWorker(msgspec.Struct, frozen=True, kw_only=True):
     """`load` counts what it was handed, by status; `age` is that of its last heartbeat."""
 
-    worker: Worker
+    worker: ShownWorker
     load: dict[ExecutionStatus, int]
+    set_aside: list[SetAside]
     age: timedelta
     stale: bool
     health_state: HealthState
@@ -71,17 +102,21 @@ async def list_workers(
 
 
 async def find_worker(
-    tx: Tx, worker: WorkerId, readable: Condition, stale: timedelta, now: datetime
+    tx: Tx, key: WorkerId | str, readable: Condition, stale: timedelta, now: datetime
 ) -> SeenWorker | None:
-    where = all_of([readable, equals("id", "worker", worker)])
+    """By its id, or by its name."""
+    where = all_of([readable, equals("name" if isinstance(key, str) else "id", "key", key)])
     return next(iter(await _seen(tx, where, stale, now)), None)
 
 
 async def _seen(tx: Tx, where: Condition, stale: timedelta, now: datetime) -> list[SeenWorker]:
     sql = f"{_WORKERS} WHERE {where.sql} ORDER BY x.name"
-    found = await tx.all(Worker, sql, **where.values)
-    loads = await _loads(tx, [one.id for one in found])
-    return [_judged(one, loads.get(one.id, {}), stale, now) for one in found]
+    found = await tx.all(ShownWorker, sql, **where.values)
+    ids = [one.id for one in found]
+    loads, asides = await _loads(tx, ids), await _asides(tx, ids, now)
+    return [
+        _judged(one, loads.get(one.id, {}), asides.get(one.id, []), stale, now) for one in found
+    ]
 
 
 async def _loads(tx: Tx, ids: Collection[WorkerId]) -> dict[WorkerId, dict[ExecutionStatus, int]]:
@@ -91,10 +126,28 @@ async def _loads(tx: Tx, ids: Collection[WorkerId]) -> dict[WorkerId, dict[Execu
     return found
 
 
+async def _asides(
+    tx: Tx, ids: Collection[WorkerId], now: datetime
+) -> dict[WorkerId, list[SetAside]]:
+    found: dict[WorkerId, list[SetAside]] = {}
+    for one in await tx.all(SetAside, _SET_ASIDE, ids=list(ids), now=now) if ids else []:
+        found.setdefault(one.worker, []).append(one)
+    return found
+
+
 def _judged(
-    worker: Worker, load: dict[ExecutionStatus, int], stale: timedelta, now: datetime
+    worker: ShownWorker,
+    load: dict[ExecutionStatus, int],
+    set_aside: list[SetAside],
+    stale: timedelta,
+    now: datetime,
 ) -> SeenWorker:
-    age = max(now - worker.last_heartbeat, timedelta(0))
     silent = is_stale(worker, stale, now)
-    state = health_of(worker, stale=silent, busy=any(load.values()))
-    return SeenWorker(worker=worker, load=load, age=age, stale=silent, health_state=state)
+    return SeenWorker(
+        worker=worker,
+        load=load,
+        set_aside=set_aside,
+        age=max(now - worker.last_heartbeat, timedelta(0)),
+        stale=silent,
+        health_state=health_of(worker, stale=silent, busy=any(load.values())),
+    )

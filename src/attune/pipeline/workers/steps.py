@@ -1,4 +1,4 @@
-"""A worker's coming, its beat and its going."""
+"""A worker's coming, its cordon, and whom others may give work."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -6,8 +6,9 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.errors import Conflict, NotFound
+from attune.kernel.errors import NotFound
 from attune.kernel.ids import IdentityId, WorkerId
+from attune.pipeline.workers.history import Happened, WorkerEvent, note
 from attune.pipeline.workers.model import Registration, Worker, WorkerStatus
 from attune.store import schema
 from attune.store.database import Tx
@@ -17,25 +18,15 @@ _COLUMNS = ", ".join(Worker.__struct_fields__)
 # The names in these statements are those of our own structs.
 _BY_NAME: Final = f"SELECT {_COLUMNS} FROM worker WHERE name = :name FOR UPDATE"  # noqa: S608
 _BY_ID: Final = f"SELECT {_COLUMNS} FROM worker WHERE id = :id"  # noqa: S608
-_AVAILABLE: Final = f"""
-    SELECT {_COLUMNS} FROM worker
-     WHERE status = 'active' AND NOT cordoned AND last_heartbeat > :since ORDER BY id FOR UPDATE
-"""  # noqa: S608
-_AVAILABLE_ONE: Final = f"""
-    SELECT {_COLUMNS} FROM worker
-     WHERE id = :only AND status = 'active' AND NOT cordoned AND last_heartbeat > :since FOR UPDATE
+_PRESENT: Final = f"""
+    SELECT {_COLUMNS} FROM worker WHERE status IN ('active', 'error') AND NOT cordoned
 """  # noqa: S608
 _AGAIN: Final = """
     UPDATE worker SET status = 'active', worker_type = :worker_type, host = :host, port = :port,
            capacity = :capacity, supported_runtimes = :runtimes, labels = :labels, taints = :taints,
-           incarnation = :incarnation, last_heartbeat = :now, updated = :now
+           incarnation = :incarnation, last_heartbeat = :now, asked_at = NULL, answered_at = NULL,
+           updated = :now
      WHERE id = :id
-"""
-_BEAT: Final = """
-    UPDATE worker SET last_heartbeat = :now WHERE id = :id AND incarnation = :incarnation
-"""
-_STATUS: Final = """
-    UPDATE worker SET status = :status, updated = :now WHERE id = :id AND incarnation = :incarnation
 """
 _CORDON: Final = """
     UPDATE worker SET cordoned = :cordoned, cordon_reason = :reason, cordoned_by = :by,
@@ -60,6 +51,7 @@ async def register(tx: Tx, coming: Registration, now: datetime) -> Worker:
         [new] = await tx.next_ids(schema.worker)
         known = _first_row(WorkerId(new), coming, now)
         if await tx.insert(schema.worker, [known], skip_existing=True):
+            await note(tx, [_registered(known, now)])
             return known
         known = await tx.one(Worker, _BY_NAME, name=coming.name)
     await tx.execute(
@@ -75,21 +67,8 @@ async def register(tx: Tx, coming: Registration, now: datetime) -> Worker:
         incarnation=coming.incarnation,
         now=now,
     )
+    await note(tx, [_registered(known, now)])
     return await tx.one(Worker, _BY_ID, id=known.id)
-
-
-async def beat(tx: Tx, worker: WorkerId, incarnation: str, now: datetime) -> None:
-    """`Conflict` when another process has taken the name: this one must stop."""
-    if await tx.execute(_BEAT, id=worker, incarnation=incarnation, now=now) == 0:
-        raise Conflict(
-            "Another worker of the same name has come; worker.name must be unique.", worker=worker
-        )
-
-
-async def set_status(
-    tx: Tx, worker: WorkerId, incarnation: str, status: WorkerStatus, now: datetime
-) -> None:
-    await tx.execute(_STATUS, id=worker, incarnation=incarnation, status=status, now=now)
 
 
 async def cordon(
@@ -109,17 +88,29 @@ async def get_worker(tx: Tx, worker: int) -> Worker:
     return found
 
 
-async def lock_available(tx: Tx, since: datetime, only: WorkerId | None = None) -> list[Worker]:
-    """The workers that may be given work, held until the transaction ends so that nobody else gives them any."""
+async def lock_present(tx: Tx, only: WorkerId | None = None) -> list[Worker]:
+    """The workers that are there, held until the transaction ends so that nobody else gives them work.
+
+    Also those that are silent and not given up yet: what only they can run waits for them.
+    """
     if only is not None:
-        return await tx.all(Worker, _AVAILABLE_ONE, only=only, since=since)
-    return await tx.all(Worker, _AVAILABLE, since=since)
+        return await tx.all(Worker, f"{_PRESENT} AND id = :only FOR UPDATE", only=only)
+    return await tx.all(Worker, f"{_PRESENT} ORDER BY id FOR UPDATE")
+
+
+async def present(tx: Tx) -> list[Worker]:
+    """The same without a lock."""
+    return await tx.all(Worker, f"{_PRESENT} ORDER BY id")
 
 
 async def loads(tx: Tx, workers: Collection[WorkerId]) -> dict[WorkerId, int]:
     """How many executions each has, counted from the rows. Ask after the lock: before it they may change."""
     found = await tx.all(_Load, _LOADS, ids=sorted(workers)) if workers else []
     return {one.worker: one.load for one in found}
+
+
+def _registered(worker: Worker, now: datetime) -> Happened:
+    return Happened(worker=worker.id, event=WorkerEvent.REGISTERED, at=now)
 
 
 async def _set_cordon(tx: Tx, worker: WorkerId, **values: object) -> Worker:

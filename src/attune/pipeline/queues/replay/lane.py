@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from attune.kernel.ids import ExecutionId
+from attune.kernel.ids import ExecutionId, LaneId
 from attune.pipeline.policies.model import GateName
 from attune.pipeline.queues.decisions import (
     Admitted,
@@ -10,6 +10,7 @@ from attune.pipeline.queues.decisions import (
     Counted,
     Decision,
     Delayed,
+    Dropped,
     Handed,
     Item,
     Joined,
@@ -25,19 +26,24 @@ from attune.pipeline.queues.decisions import (
 from attune.pipeline.queues.replay.admissions import admission_fault, at_once_fault
 from attune.pipeline.queues.replay.faults import Fault, band_word, fault_of, limit_word
 from attune.pipeline.queues.replay.line import Place
+from attune.pipeline.queues.replay.rests import band_change_fault, drop_fault, return_fault
 from attune.pipeline.queues.replay.state import LaneState
 
 
 class LaneReplay:
-    """`entered` tells since when those in the lane are there; `last_at` up to when the log was read."""
+    """`entered` tells since when those in the lane are there; `last_at` up to when the log was read.
+
+    `strangers` came back from a delay for which they left another lane: which, and when.
+    """
 
     def __init__(self, first: Decision) -> None:
         self.last_at = first.at
         self.entered: dict[ExecutionId, datetime] = {}
+        self.strangers: dict[ExecutionId, tuple[LaneId, datetime]] = {}
         self._state = LaneState(first)
         self._state.paused = first.reason == GateName.PAUSE and not _switches_pause(first)
         self._left: dict[ExecutionId, int] = {}
-        self._delayed: dict[ExecutionId, int] = {}
+        self._came_back_elsewhere: set[ExecutionId] = set()
         self.unseen = self._state.active + self._state.unseen_waiting
 
     def check(self, row: Decision) -> Fault | None:
@@ -56,6 +62,11 @@ class LaneReplay:
         state.paused = state.paused or row.reason == GateName.PAUSE
         return self._miscounted(row)
 
+    def let_rest(self, execution: ExecutionId) -> bool:
+        """Whether it may have left this lane for a delay and come back elsewhere."""
+        known = execution in self._state.resting or execution in self._came_back_elsewhere
+        return known or self._state.is_partial
+
     def _take(self, item: Item) -> Fault | None:
         match item:
             case Joined() | Came():
@@ -64,21 +75,33 @@ class LaneReplay:
                 return self._admit(item)
             case Left() | Went():
                 return self._leave(item)
+            case Delayed() | Returned() | Dropped():
+                return self._rest(item)
+            case Reprioritized():
+                return self._reprioritize(item)
+            case Handed() | Counted():
+                return _foreign(item)
+            case _:
+                return self._switch(item)
+
+    def _switch(self, item: LimitChanged | Paused | Resumed | Refused) -> Fault | None:
+        """Whoever had joined and is refused leaves by an item of its own."""
+        if isinstance(item, LimitChanged):
+            return self._change_limit(item)
+        if not isinstance(item, Refused):
+            self._state.paused = isinstance(item, Paused)
+        return None
+
+    def _rest(self, item: Delayed | Returned | Dropped) -> Fault | None:
+        match item:
             case Delayed():
                 return self._delay(item)
             case Returned():
                 return self._return(item)
-            case Reprioritized():
-                return self._reprioritize(item)
-            case LimitChanged():
-                return self._change_limit(item)
-            case Paused() | Resumed():
-                self._state.paused = isinstance(item, Paused)
-                return None
-            case Refused():  # whoever had joined leaves by an item of its own
-                return None
-            case Handed() | Counted():
-                return _foreign(item)
+            case Dropped():
+                fault = drop_fault(self._state, item)
+                self._state.resting.pop(item.execution, None)
+                return fault
 
     def _enter(self, item: Joined | Came) -> Fault | None:
         if fault := self._place_fault(item):
@@ -98,6 +121,10 @@ class LaneReplay:
         state = self._state
         if state.place(item.execution) is not None:
             return fault_of(item, "enters a lane where it stands already: it is in two places")
+        if state.resting.pop(item.execution, None) is not None:
+            if isinstance(item, Joined):
+                return fault_of(item, "joins the lane although it rests")
+            self._came_back_elsewhere.add(item.execution)
         if self._left.get(item.execution) == item.sequence:
             return None
         if item.sequence <= state.last_sequence:
@@ -137,21 +164,25 @@ class LaneReplay:
         return None
 
     def _delay(self, item: Delayed) -> Fault | None:
-        """It gives up its slot and keeps its place."""
+        """It gives up its slot, and its place may wait for it; nobody joins in its name meanwhile."""
         fault = self._leave(Left(item.execution, item.sequence, item.band, held=True))
         if fault is None:
-            self._delayed[item.execution] = item.sequence
+            del self._left[item.execution]
+            place = Place(item.execution, item.sequence, item.band)
+            self._state.resting[item.execution] = place
         return fault
 
     def _return(self, item: Returned) -> Fault | None:
         state = self._state
-        if state.place(item.execution) is not None:
-            return fault_of(item, "returns to a lane where it stands already: it is in two places")
-        kept = self._delayed.pop(item.execution, None)
+        if fault := return_fault(state, item):
+            return fault
+        rested = state.resting.pop(item.execution, None)
+        if item.origin is not None:
+            self.strangers[item.execution] = (item.origin, self.last_at)
+            if rested is not None:
+                self._came_back_elsewhere.add(item.execution)
         if item.sequence > state.last_sequence:
             state.joined(item.sequence)
-        elif kept != item.sequence and not (kept is None and state.may_be_unseen(item.sequence)):
-            return fault_of(item, "returns to a place that is not behind all others, nor its own")
         state.line.add(Place(item.execution, item.sequence, item.band))
         self.entered[item.execution] = self.last_at
         return None
@@ -178,8 +209,13 @@ class LaneReplay:
 
     def _reprioritize(self, item: Reprioritized) -> Fault | None:
         state = self._state
+        if (resting := state.resting.get(item.execution)) is not None:
+            state.resting[item.execution] = Place(item.execution, resting.sequence, item.after)
+            return band_change_fault(resting, item)
         place = state.place(item.execution)
         if place is None:
+            if state.is_partial and item.sequence == 0:
+                return None
             unseen = state.unseen_waiting + state.unseen_holding
             known = unseen > 0 and state.may_be_unseen(item.sequence)
             return None if known else fault_of(item, "gets another band but is not in the lane")

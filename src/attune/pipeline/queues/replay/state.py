@@ -16,7 +16,7 @@ from attune.pipeline.queues.replay.line import Line, Place
 
 
 class LaneState:
-    """Who waits, who holds a slot, the limit in force.
+    """Who waits, who holds a slot, who rests between two attempts, the limit in force.
 
     A log may begin when some are in the lane already: these are unseen, and only counted, from what the first row
     says of itself. All of them came before the first who joined in sight, so nobody later is taken for one of them.
@@ -25,6 +25,8 @@ class LaneState:
     def __init__(self, first: Decision) -> None:
         self.line = Line()
         self.holding: dict[ExecutionId, Place] = {}
+        self.resting: dict[ExecutionId, Place] = {}
+        self.is_partial = first.number > 1
         self.unseen_holding = first.active_before
         self.unseen_waiting = max(first.queue_length - sum(map(_growth, first.items)), 0)
         self.limit = _limit_before(first)

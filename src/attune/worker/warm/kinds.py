@@ -1,0 +1,84 @@
+"""Which interpreter a command asks for, and whether a warm one may stand in for a fresh one."""
+
+import re
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from attune.worker.process import Command
+
+# What an interpreter heeds at its start and never looks at again.
+_AT_START: Final = re.compile(r"PATH|HOME|LANG|LANGUAGE|TZ|LC_.*")
+# What the loader, the memory's allocator or the interpreter read before anything of ours could set it.
+_BEFORE_START: Final = re.compile(r"(PYTHON|LD_|MALLOC_|GLIBC_).*")
+_HARMLESS: Final = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"})
+_OURS: Final = re.compile(r"ATTUNE_.*|TMPDIR")
+_UNBUFFERED: Final = "-u"
+
+
+class _Heeded(Enum):
+    """`perhaps` is for what only a wrapper around the interpreter could heed."""
+
+    BEFORE_START = "before start"
+    AT_START = "at start"
+    LATER = "later"
+    PERHAPS = "perhaps"
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """Commands of one kind can be forked from one interpreter. `folder` is where it starts."""
+
+    words: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+    folder: str
+
+
+def kind_of(command: Command) -> Kind | None:
+    """None for what needs a start of its own.
+
+    A program that is itself a script (a version switcher, a wrapper) may heed any variable and the folder it is
+    called in.
+    """
+    program, *options = command.arguments[:-1] or ("",)
+    if options not in ([], [_UNBUFFERED]) or command.descriptors:
+        return None
+    if not options and "PYTHONUNBUFFERED" in command.environment:
+        return None
+    wraps = _is_script(program)
+    unbearable = {_Heeded.BEFORE_START, _Heeded.PERHAPS} if wraps else {_Heeded.BEFORE_START}
+    if not unbearable.isdisjoint(map(_heeded, command.environment)):
+        return None
+    at_start = [
+        pair for pair in command.environment.items() if _heeded(pair[0]) is _Heeded.AT_START
+    ]
+    return Kind(
+        words=(program, *options),
+        environment=tuple(at_start),
+        folder=str(command.folder) if wraps else "/",
+    )
+
+
+def _is_script(program: str) -> bool:
+    try:
+        return _starts_as_script(program, Path(program).stat().st_mtime_ns)
+    except OSError:
+        return True
+
+
+@lru_cache(maxsize=64)
+def _starts_as_script(program: str, _changed: int) -> bool:
+    with Path(program).open("rb") as file:
+        return file.read(2) == b"#!"
+
+
+@lru_cache(maxsize=4096)
+def _heeded(name: str) -> _Heeded:
+    """When a variable is looked at, by its name."""
+    if name in _HARMLESS or _OURS.fullmatch(name):
+        return _Heeded.LATER
+    if _AT_START.fullmatch(name):
+        return _Heeded.AT_START
+    return _Heeded.BEFORE_START if _BEFORE_START.fullmatch(name) else _Heeded.PERHAPS

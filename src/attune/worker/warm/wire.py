@@ -1,0 +1,120 @@
+"""The worker's end of a link to an interpreter: messages that never make the loop wait."""
+
+import asyncio
+import json
+import os
+import select
+import socket
+from array import array
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+LONGEST: Final = 128 * 1024
+_MESSAGES_AT_ONCE: Final = 64
+
+OnMessage = Callable[[bytes], None]
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Ours, and the one to hand over."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def encoded(message: dict[str, Any]) -> bytes:
+    """What a name that is not UTF-8 is read as can be written in ASCII alone."""
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        return json.dumps(message).encode()
+
+
+class Wire:
+    """`on_end` is called once, when nobody holds the other end any more; not after `close`."""
+
+    def __init__(
+        self, ours: socket.socket, on_message: OnMessage, on_end: Callable[[], None]
+    ) -> None:
+        self._socket = ours
+        self._on_message = on_message
+        self._on_end = on_end
+        self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
+        self._loop = asyncio.get_running_loop()
+        ours.settimeout(0)
+        self._loop.add_reader(ours.fileno(), self.read)
+
+    @property
+    def is_open(self) -> bool:
+        return self._socket.fileno() >= 0
+
+    def send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
+        """Now, or when there is room: whoever sends descriptors keeps them open until the answer, or withdraws."""
+        if not self.is_open:
+            return
+        self._unsent.append((message, descriptors))
+        if len(self._unsent) == 1 and not self._send_all():
+            self._loop.add_writer(self._socket.fileno(), self._send_later)
+
+    def withdraw(self, message: bytes) -> bool:
+        """Whether it had not been sent yet."""
+        before = len(self._unsent)
+        self._unsent = deque(each for each in self._unsent if each[0] is not message)
+        return len(self._unsent) < before
+
+    def wait(self, seconds: float) -> None:
+        """In place, for when there is no time to let the loop go on."""
+        if self.is_open:
+            select.select([self._socket], [], [], seconds)
+
+    def close(self) -> None:
+        if self.is_open:
+            self._loop.remove_reader(self._socket.fileno())
+            self._loop.remove_writer(self._socket.fileno())
+            self._socket.close()
+            self._unsent.clear()
+
+    def _send_later(self) -> None:
+        if self._send_all() and self.is_open:
+            self._loop.remove_writer(self._socket.fileno())
+
+    def _send_all(self) -> bool:
+        """Whether nothing waits any more; a lost link is noticed by the reading."""
+        while self._unsent:
+            message, descriptors = self._unsent[0]
+            rights = array("i", descriptors).tobytes()
+            beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if descriptors else []
+            try:
+                self._socket.sendmsg([message], beside)
+            except BlockingIOError:
+                return False
+            except OSError:
+                self._unsent.clear()
+                return True
+            self._unsent.popleft()
+        return True
+
+    def read(self) -> None:
+        """What has come so far."""
+        for _ in range(_MESSAGES_AT_ONCE):
+            if not self.is_open:
+                return
+            try:
+                data = self._socket.recv(LONGEST)
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                data = b""
+            if not data:
+                self.close()
+                self._on_end()
+                return
+            self._on_message(data)
+
+
+def close_all(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        with suppress(OSError):
+            os.close(descriptor)
