@@ -10,7 +10,7 @@ from attune.catalog.retrying import Cause
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.policies.model import Gate, GateName
 from attune.pipeline.queues.estimate import Estimate
-from attune.pipeline.queues.history import Waited
+from attune.pipeline.queues.story import Waited
 from attune.pipeline.why.model import History, Why
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -45,7 +45,7 @@ class Places:
     packs: Path
     work: Path
     artifacts: Path
-    programs: Mapping[str, Found] = MappingProxyType({})
+    programs: Mapping[str, Found] = field(default_factory=dict)
 
 
 def assembled(

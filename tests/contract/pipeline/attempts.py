@@ -1,6 +1,7 @@
 """Attempts on a bench: what workers say of them, also late and twice, and what must be true of them at every moment."""
 
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -70,7 +71,7 @@ class AttemptBench(Bench):
     async def empty(self) -> None:
         """As it was at the beginning."""
         for name in FILLED:
-            await self.execute(f"DELETE FROM {name}")  # noqa: S608
+            await self.execute(f"DELETE FROM {name}")
         await self._define()
         self.attempts: dict[tuple[ExecutionId, int], Attempt] = {}
         self.given_back: dict[ExecutionId, int] = {}
@@ -157,7 +158,7 @@ class AttemptBench(Bench):
         assert found.history[-1].until is None, found.history
         assert (found.first_blocker == "delay") == (one.delay_attempt is not None), found
         told = [(each.since, each.until) for each in found.history]
-        for (_, until), (since, _) in zip(told, told[1:], strict=False):
+        for (_, until), (since, _) in pairwise(told):
             assert until is not None, found.history
             assert until <= since, found.history
         resting = found.history[-1].reason == "delay"

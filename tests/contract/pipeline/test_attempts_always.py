@@ -46,7 +46,12 @@ POLICIES: Final[Sequence[dict[str, Any]]] = (
     {"over": "a", "quotas": [EACH, ALL]},
     {"over": "a.one", "rate_limit": RATE},
     {"over": "a", "rate_limit": RATE, "concurrency_limit": 1},
-    {"over": None, "concurrency_limit": 3, "concurrency_parameters": ["customer"], "quotas": [EACH]},
+    {
+        "over": None,
+        "concurrency_limit": 3,
+        "concurrency_parameters": ["customer"],
+        "quotas": [EACH],
+    },
     {"over": "b", "concurrency_limit": 1},
 )
 
@@ -318,7 +323,9 @@ class AttemptMachine(RuleBasedStateMachine):
         await bench.check()
         assert {one.status for one in (await bench.standing()).values()} <= TERMINAL
         assert await bench.value(int, "SELECT count(*) FROM admission WHERE at IS NULL") == 0
-        lanes = [(e.queue_length, e.active_count) for ref in ACTIONS for e in await bench.lanes(ref)]
+        lanes = [
+            (e.queue_length, e.active_count) for ref in ACTIONS for e in await bench.lanes(ref)
+        ]
         assert set(lanes) <= {(0, 0)}
         totals = "SELECT sum(total_enqueued) - sum(total_completed) FROM lane"
         assert not await bench.value(int, totals)

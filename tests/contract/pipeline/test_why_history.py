@@ -1,5 +1,7 @@
 """What an execution waited for, from its joining to its start, by reason."""
 
+from datetime import timedelta
+
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.policies.model import GateName
@@ -76,9 +78,8 @@ async def test_a_change_of_priority_does_not_interrupt_it(bench: Bench) -> None:
 async def test_work_taken_back_waits_for_a_worker_since_then(bench: Bench) -> None:
     [one] = await bench.ask()
     bench.step(100)
-    await bench.execute("UPDATE worker SET status = 'inactive'")
-    api = bench.new_flow("api", through=False)
-    await api.take_back_from_silent()
+    api = bench.new_flow("api", through=False, stale=timedelta(seconds=100))
+    assert await api.take_back_from_silent() == 1
     bench.step(5)
     assert await waits(bench, one) == [(G.WORKER, 100, None)]
 

@@ -114,7 +114,7 @@ async def hand_back(
         for one in await tx.all(Held, _HELD, worker=worker)
         if one.execution in set(ids) and one.status is _S.SCHEDULED
     ]
-    await _again(lanes, outbox, held)
+    await _again(lanes, outbox, held, began=False)
     await lanes.save()
     outbox.hurry(one.execution for one in held)
     return len(held)
@@ -136,7 +136,7 @@ async def _take_back(
     for one in held:
         fates[fate_of(one, known[one.definition])].append(one)
     await remember(tx, [_past(one, lost, reason, now) for one in fates[Fate.AGAIN]])
-    await _again(lanes, outbox, [_spent(one) for one in fates[Fate.AGAIN]])
+    await _again(lanes, outbox, [_spent(one) for one in fates[Fate.AGAIN]], began=True)
     await _abandon(tx, outbox, fates[Fate.ABANDONED], lost, reason, now)
     await _cancel(tx, outbox, fates[Fate.CANCELLED], now)
     gone = fates[Fate.ABANDONED] + fates[Fate.CANCELLED]
@@ -161,7 +161,7 @@ def _spent(held: Held) -> Held:
     )
 
 
-async def _again(lanes: Lanes, outbox: Outbox, held: Sequence[Held]) -> None:
+async def _again(lanes: Lanes, outbox: Outbox, held: Sequence[Held], *, began: bool) -> None:
     """Back to ready with the next attempt: its slot and its place stay its own, the old attempt is fenced off."""
     if not held:
         return
@@ -173,7 +173,7 @@ async def _again(lanes: Lanes, outbox: Outbox, held: Sequence[Held]) -> None:
     sources = sorted(sources_of(_S.REQUESTED))
     for moved in await tx.all(Moved, _TAKE_EXECUTION, ids=list(was), sources=sources, now=now):
         outbox.moved(moved, was[moved.id])
-    await lanes.begin_anew({one.execution: one.lane for one in held})
+    await lanes.begin_anew({one.execution: one.lane for one in held}, began=began)
 
 
 def _json(needs: Needs | None) -> Json | None:

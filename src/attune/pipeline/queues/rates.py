@@ -19,15 +19,25 @@ GATES: Final = "gates"
 
 _COUNTED: Final = "SELECT at FROM admission WHERE pool = :pool AND (at IS NULL OR at > :since)"
 _PAST: Final = "DELETE FROM admission WHERE pool = :pool AND at <= :since"
-_TELL_ENDED: Final = """
-    UPDATE admission SET at = (SELECT x.started_at FROM execution x WHERE x.id = admission.execution)
-     WHERE pool = :pool AND at IS NULL
-       AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.execution = admission.execution)
+# Of an attempt that holds no slot: it has ended, rests before the next, or waits again.
+_OVER: Final = """
+    pool = :pool AND at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM entry e
+                     WHERE e.execution = admission.execution AND e.attempt = admission.attempt
+                       AND e.state <> 'queued')
 """
-_DROP_ENDED: Final = """
-    DELETE FROM admission WHERE pool = :pool AND at IS NULL
-       AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.execution = admission.execution)
-"""
+# The condition in these statements is our own text. A lost attempt may have begun, so for a rate it did.
+_TELL_ENDED: Final = f"""
+    UPDATE admission SET at = coalesce(
+           (SELECT x.started_at FROM execution x
+             WHERE x.id = admission.execution AND x.attempt = admission.attempt),
+           (SELECT CASE WHEN a.cause = 'worker_lost' THEN coalesce(a.started_at, a.ended_at)
+                        ELSE a.started_at END
+              FROM execution_attempt a
+             WHERE a.execution = admission.execution AND a.attempt = admission.attempt))
+     WHERE {_OVER}
+"""  # noqa: S608
+_DROP_ENDED: Final = f"DELETE FROM admission WHERE {_OVER}"  # noqa: S608
 _ADOPT: Final = """
     INSERT INTO admission (execution, attempt, pool, at)
     SELECT e.execution, e.attempt, :pool, x.started_at

@@ -135,14 +135,18 @@ class Lanes(Promotion):
         gone = await self.tx.all(_Gone, _BACK, lane=lane_id)
         await self._wait_again(self.held.lanes[lane_id], gone, GateName.PAUSE)
 
-    async def begin_anew(self, lost: Mapping[ExecutionId, LaneId]) -> None:
-        """Attempts that were lost and go on with the next: each start counts, so under a rate they wait for it again."""
+    async def begin_anew(self, lost: Mapping[ExecutionId, LaneId], *, began: bool) -> None:
+        """Attempts that go on with the next: each start counts, so under a rate they wait for it again.
+
+        `began`: they may have begun, so for a rate they did.
+        """
         await locking.lock(self.tx, set(lost.values()), self.held)
         lanes = [self.held.lanes[one] for one in sorted(set(lost.values()))]
         for lane in lanes:
             if lane.rate is not None:
                 ids = sorted(one for one, where in lost.items() if where == lane.id)
-                await tell_starts(self.tx, dict.fromkeys(ids, self.now))
+                if began:
+                    await tell_starts(self.tx, dict.fromkeys(ids, self.now))
                 gone = await self.tx.all(_Gone, _BACK_AGAIN, ids=ids)
                 await self._wait_again(lane, gone, GateName.RATE_LIMIT)
 

@@ -1,5 +1,6 @@
 """Which interpreter a command asks for, and whether a warm one may stand in for a fresh one."""
 
+import os
 import re
 from enum import Enum
 from functools import lru_cache
@@ -48,22 +49,22 @@ def kind_of(command: Command) -> Kind | None:
     if not options and "PYTHONUNBUFFERED" in command.environment:
         return None
     wraps = _is_script(program)
-    unbearable = {_Heeded.BEFORE_START, _Heeded.PERHAPS} if wraps else {_Heeded.BEFORE_START}
-    if not unbearable.isdisjoint(map(_heeded, command.environment)):
-        return None
-    at_start = [
-        pair for pair in command.environment.items() if _heeded(pair[0]) is _Heeded.AT_START
-    ]
-    return Kind(
-        words=(program, *options),
-        environment=tuple(at_start),
-        folder=str(command.folder) if wraps else "/",
-    )
+    at_start = []
+    for name, value in command.environment.items():
+        match _heeded(name):
+            case _Heeded.BEFORE_START:
+                return None
+            case _Heeded.PERHAPS if wraps:
+                return None
+            case _Heeded.AT_START:
+                at_start.append((name, value))
+    folder = str(command.folder) if wraps else "/"
+    return Kind(words=(program, *options), environment=tuple(at_start), folder=folder)
 
 
 def _is_script(program: str) -> bool:
     try:
-        return _starts_as_script(program, Path(program).stat().st_mtime_ns)
+        return _starts_as_script(program, os.stat(program).st_mtime_ns)  # noqa: PTH116 - for each run
     except OSError:
         return True
 

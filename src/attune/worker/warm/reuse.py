@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -15,7 +16,7 @@ from attune.worker.badges import pin
 from attune.worker.command import command_of, private_folder
 from attune.worker.delivery import delivered, encoded, memory_file
 from attune.worker.descendants import Lineage
-from attune.worker.entry import entry_file, interpreter
+from attune.worker.entry import interpreter
 from attune.worker.environment import EXECUTION, child_environment
 from attune.worker.formats import data_of
 from attune.worker.limits import until_ended
@@ -23,6 +24,7 @@ from attune.worker.model import Delivery, Finish, OutputFormat, Run, Runtime, St
 from attune.worker.output import Output
 from attune.worker.process import Command
 from attune.worker.supervision import Supervision
+from attune.worker.warm.entries import Entries
 from attune.worker.warm.kinds import kind_of
 from attune.worker.warm.pool import Key, Pool
 from attune.worker.warm.server import Unfit
@@ -61,6 +63,7 @@ class Reuse:
         self._clock = clock
         self._inherited = inherited
         self._supervision = supervision
+        self._entries = Entries()
 
     async def run(self, run: Run, streams: Streams, cancel: asyncio.Event) -> Finish:
         """Raise Unfit if the action cannot be run in this way; nothing of it has begun then."""
@@ -91,13 +94,13 @@ class Reuse:
             return
         run.artifacts_dir.mkdir(parents=True, exist_ok=True)
         environment = child_environment(run, self._inherited)
-        file = entry_file(run.action)
+        file = self._entries.find(run.action)
         stdin = memory_file(encoded(delivered(run), run.action.parameter_format))
         try:
             yield Command(
-                arguments=(*interpreter(run.action, environment["PATH"]), str(file)),
+                arguments=(*interpreter(run.action, environment["PATH"]), file),
                 environment=environment,
-                folder=run.action.pack_dir or file.parent,
+                folder=run.action.pack_dir or Path("/"),
                 stdin=stdin,
             )
         finally:

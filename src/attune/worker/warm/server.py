@@ -116,7 +116,8 @@ class Server:
         answer: asyncio.Future[Forked] = asyncio.get_running_loop().create_future()
         self._starting[number] = answer
         body = memory_file(encoded(request))
-        message = b"fork %d" % number
+        script = "" if descriptors[3:] else request["arguments"][0]
+        message = b"fork %d %s" % (number, os.fsencode(script))
         self._wire.send(message, (*descriptors[:3], body, *descriptors[3:]))
         try:
             return await answer
@@ -182,14 +183,14 @@ class Server:
         """Also of one that ended before it could say its number."""
         forked = self.forked.get(pid)
         if forked is None:
-            self._wire.send(b"reap %d" % pid)
+            self._wire.send(b"reap %d " % pid)
             self._refused(number, "The process ended before it began.")
         else:
             forked.end(code)
 
     def discharge(self, pid: int) -> None:
         if self.forked.pop(pid, None) is not None:
-            self._wire.send(b"reap %d" % pid)
+            self._wire.send(b"reap %d " % pid)
 
     def listen(self, seconds: float) -> None:
         self._wire.wait(seconds)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import _signal  # type: ignore[import-not-found]
+import marshal
 import os
-import signal
 import sys
+from types import CodeType
 from typing import Any
 
 from attune.worker.warm.inside import ending, script
@@ -31,12 +32,15 @@ def prepare(descriptors: list[int]) -> dict[str, Any]:
     Raise OSError where a fresh start would fail, too.
     """
     os.setsid()
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # Not by `signal`, which would look for names of what it is given and returns.
+    _signal.set_wakeup_fd(-1)
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
     body = descriptors[3]
-    request: dict[str, Any] = json.loads(os.pread(body, os.fstat(body).st_size, 0))
+    request: dict[str, Any] = marshal.loads(  # noqa: S302 - from the worker
+        os.pread(body, os.fstat(body).st_size, 0)
+    )
     for descriptor in descriptors[:4]:
         os.close(descriptor)
     os.chdir(request["folder"])
@@ -55,15 +59,19 @@ def _limit(limits: list[list[int]]) -> None:
 def set_environment(interpreter: Interpreter, environment: dict[str, str]) -> None:
     """Exactly what a fresh start would have found there, with what its own start adds."""
     given = interpreter.given
-    for name, value in interpreter.added.items():
-        if environment.get(name) == given.get(name):
-            environment[name] = value
-    now = os.environ
-    for name in [name for name in now if name not in environment]:
-        del now[name]
-    for name, value in environment.items():
-        if now.get(name) != value:
-            now[name] = value
+    for variable, own in interpreter.added.items():
+        if environment.get(variable) == given.get(variable):
+            environment[variable] = own
+    wanted = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
+    # Past the methods of `os.environ`: in a fork, each that is called costs copies of the memory around it.
+    known: dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]
+    for name in [name for name in known if name not in wanted]:
+        os.unsetenv(name)
+    for name, value in wanted.items():
+        if known.get(name) != value:
+            os.putenv(name, value)
+    known.clear()
+    known.update(wanted)
 
 
 def show(interpreter: Interpreter, request: dict[str, Any]) -> None:
@@ -71,13 +79,13 @@ def show(interpreter: Interpreter, request: dict[str, Any]) -> None:
     interpreter.title.write([*interpreter.words, *request["arguments"]], marks)
 
 
-def become(interpreter: Interpreter, request: dict[str, Any]) -> None:
-    """Run the request's script to the end of this process."""
+def become(interpreter: Interpreter, request: dict[str, Any], code: CodeType | None) -> None:
+    """Run the request's script, from its `code` if that is known, to the end of this process."""
     arguments = request["arguments"]
     set_environment(interpreter, request["environment"])
     show(interpreter, request)
     path = arguments[0]
-    source = script.source_of(path)
+    source = code or script.source_of(path)
     if source is None or script.shadowed(path, interpreter.loaded):
         script.start_anew(interpreter.words, arguments)
     main = script.set_up(arguments, interpreter.words)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import locale
 import os
 import resource
@@ -11,7 +12,7 @@ import signal
 import sys
 from typing import Any
 
-_SIGNALS = [number for number in range(1, signal.NSIG) if number in signal.valid_signals()]
+_SIGNALS = sorted(map(int, signal.valid_signals()))
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
@@ -49,7 +50,7 @@ class Condition:
         return (
             mask,
             [_place(descriptor) for descriptor in (1, 2, self._link)],
-            [signal.getsignal(number) for number in _SIGNALS],
+            [_signal.getsignal(number) for number in _SIGNALS],
             signal.pthread_sigmask(signal.SIG_BLOCK, ()),
             signal.getitimer(signal.ITIMER_REAL),
             [resource.getrlimit(limit) for limit in _LIMITS],

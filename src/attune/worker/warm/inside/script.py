@@ -59,10 +59,11 @@ def compiled(source: bytes, path: str) -> CodeType:
     return compile(source, path, "exec", dont_inherit=True)
 
 
-def run(source: bytes, path: str, main: ModuleType) -> BaseException | None:
+def run(source: bytes | CodeType, path: str, main: ModuleType) -> BaseException | None:
     """To its end: what it ended by, if it did not come to the last line."""
     try:
-        exec(compiled(source, path), main.__dict__)  # noqa: S102 - the action itself
+        code = compiled(source, path) if isinstance(source, bytes) else source
+        exec(code, main.__dict__)  # noqa: S102 - the action itself
     except BaseException as error:  # noqa: BLE001 - whatever ends the script, exits included
         return error
     return None

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import gc
 import json
+import marshal
 import os
 import select
 import signal
 import sys
+from types import CodeType
 from typing import Any
 
 from attune.worker.warm.inside import prctl, staying
 from attune.worker.warm.inside.child import Interpreter, become, prepare
+from attune.worker.warm.inside.codes import Codes
 from attune.worker.warm.inside.link import Link
 
 _SIGNALLED = 128
@@ -31,6 +34,9 @@ class Server:
         # Their numbers in the worker's requests, by pid.
         self._running: dict[int, int] = {}
         self._unwanted: set[int] = set()
+        self._codes = Codes()
+        # That of the script for which it forked last.
+        self.code: CodeType | None = None
 
     def serve(self) -> tuple[dict[str, Any], list[int]] | None:
         """Return in each child what it is to do, and None in the server itself when the worker is gone."""
@@ -52,10 +58,11 @@ class Server:
     def _answer(
         self, message: bytes, descriptors: list[int]
     ) -> tuple[dict[str, Any], list[int]] | None:
-        word, number = message.split()
+        word, number, path = message.split(b" ", 2)
         if word == b"reap":
             self._discharge(int(number))
             return None
+        self.code = self._codes.get(os.fsdecode(path)) if path else None
         pid = os.fork()
         if pid == 0:
             return self._leave(int(number), descriptors)
@@ -110,7 +117,11 @@ def main(descriptor: int, words: list[str], at_start: frozenset[str]) -> None:
         return
     server = Server(link)
     _forget_ourselves()
-    interpreter = Interpreter(words, json.loads(first[0]), at_start)
+    interpreter = Interpreter(
+        words,
+        marshal.loads(first[0]),  # noqa: S302 - from the worker
+        at_start,
+    )
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()
@@ -124,7 +135,7 @@ def main(descriptor: int, words: list[str], at_start: frozenset[str]) -> None:
     if beside:
         staying.main(interpreter, request, Link(beside[0]))
     else:
-        become(interpreter, request)
+        become(interpreter, request, server.code)
 
 
 def _forget_ourselves() -> None:
