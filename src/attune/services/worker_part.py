@@ -135,7 +135,7 @@ class WorkerPart:
         own = settings.model_copy(update={"database": settings.database.model_copy(update=limits)})
 
         def make() -> Database:
-            return database_from(own, base.flow.clock, random.SystemRandom())
+            return database_from(own, base.flow.clock, random.SystemRandom(), hears_wakes=False)
 
         return OwnLine(make, patience)
 

@@ -57,7 +57,8 @@ class NotificationListener:
                 await self._listen(connection)
             except DRIVER_ERRORS as error:
                 self._listening.set()
-                _log.warning("Lost the connection that hears wakes.", error=str(error))
+                reason = str(error) or type(error).__name__
+                _log.warning("Lost the connection that hears wakes.", error=reason)
             await self._clock.sleep(delay)
             delay = min(delay * 2, _LONGEST_DELAY)
 

@@ -10,7 +10,9 @@ from attune.store.postgresql import PostgreSQLDatabase
 from attune.store.sqlite import SQLiteDatabase
 
 
-def database_from(settings: Settings, clock: Clock, source: random.Random) -> Database:
+def database_from(
+    settings: Settings, clock: Clock, source: random.Random, *, hears_wakes: bool = True
+) -> Database:
     """The database of these settings, not yet open."""
     url = settings.database_url
     match database_kind(url):
@@ -24,4 +26,5 @@ def database_from(settings: Settings, clock: Clock, source: random.Random) -> Da
                 max_connections=settings.database.max_connections,
                 connect_timeout=settings.database.connect_timeout,
                 command_timeout=settings.database.command_timeout,
+                hears_wakes=hears_wakes,
             )

@@ -29,9 +29,17 @@ P = ParamSpec("P")
 
 _CACHED_STATEMENTS: Final = 1024
 _RESERVED_IDS: Final = 32
+# The condition gives the transaction an id of its own, so that its commit writes the sequence's advance to the disk.
+_NEXT_IDS: Final = """
+    SELECT nextval('{sequence}') FROM generate_series(1, :n) WHERE pg_current_xact_id() IS NOT NULL
+"""
 # Our statements read few rows through an index that has their order. The statistics of small tables that change all
 # the time are never right, and a planner that believes them reads and sorts a whole backlog to take ten rows of it.
 _PLANNING: Final = {"enable_bitmapscan": "off", "jit": "off"}
+# A step awaits nothing but its transaction, so one that is idle was left by a process that is stopped, or cut off without
+# a word: its locks must not hold up all others until it is back. Whoever waits for a lock gives up before that and tries
+# again, so that of such a process nothing is left in the line when the lock is free at last.
+_LEFT_BEHIND: Final = {"idle_in_transaction_session_timeout": "5s", "lock_timeout": "4s"}
 
 
 class PostgreSQLTx(Tx):
@@ -42,12 +50,21 @@ class PostgreSQLTx(Tx):
         self._connection = connection
         self._server = server
         self._ids = ids
+        self._fetched = _IdReserve()
 
     async def next_ids(self, table: sa.Table, count: int = 1) -> list[int]:
-        while (found := self._ids.take(table.name, count)) is None:
-            sequence = f"SELECT nextval('{SCHEMA}.{table.name}_id_seq') FROM generate_series(1, :n)"
-            self._ids.add(table.name, await self.all(int, sequence, n=max(count, _RESERVED_IDS)))
+        if not self._fetched.has(table.name) and (kept := self._ids.take(table.name, count)):
+            return kept
+        while (found := self._fetched.take(table.name, count)) is None:
+            sequence = _NEXT_IDS.format(sequence=f"{SCHEMA}.{table.name}_id_seq")
+            more = await self.all(int, sequence, n=max(count, _RESERVED_IDS))
+            self._fetched.add(table.name, more)
         return found
+
+    def keep_ids(self) -> None:
+        """Leave what is left over to others. Only after the commit: a server that dies before it forgets that it gave
+        them, and gives them out again."""
+        self._ids.add_all(self._fetched)
 
     async def _fetch(
         self, sql: str, parameters: dict[str, Any]
@@ -107,8 +124,16 @@ class _IdReserve:
         found, self._free[table] = free[:count], free[count:]
         return found
 
+    def has(self, table: str) -> bool:
+        """Whether it ever had ids of that table."""
+        return table in self._free
+
     def add(self, table: str, ids: list[int]) -> None:
         self._free[table] = sorted([*self._free.get(table, []), *ids])
+
+    def add_all(self, other: "_IdReserve") -> None:
+        for table, ids in other._free.items():
+            self.add(table, ids)
 
 
 def _touched(status: str) -> int:
@@ -137,6 +162,8 @@ def _columns(parameter: RowsParameter, rows: Sequence[Sequence[Any]]) -> list[li
 
 
 class PostgreSQLDatabase(Database):
+    """`hears_wakes` costs a connection, which nobody needs who listens to nothing."""
+
     def __init__(
         self,
         url: str,
@@ -146,6 +173,7 @@ class PostgreSQLDatabase(Database):
         max_connections: int = 20,
         connect_timeout: float = 10,
         command_timeout: float = 60,
+        hears_wakes: bool = True,
     ) -> None:
         super().__init__(clock, source)
         self._url = url
@@ -155,6 +183,7 @@ class PostgreSQLDatabase(Database):
         self._command_timeout = command_timeout
         self._pool: asyncpg.Pool | None = None
         self._ids = _IdReserve()
+        self._hears_wakes = hears_wakes
         self._notifications = NotificationListener(self._connect, self._deliver, self.topics, clock)
 
     async def open(self) -> None:
@@ -167,7 +196,8 @@ class PostgreSQLDatabase(Database):
             )
         except DRIVER_ERRORS as error:
             raise translated(error, self._server) or error from error
-        await self._notifications.start()
+        if self._hears_wakes:
+            await self._notifications.start()
 
     async def close(self) -> None:
         pool, self._pool = self._pool, None
@@ -183,6 +213,7 @@ class PostgreSQLDatabase(Database):
                 if tx.failure is not None:
                     raise tx.failure
                 await tx.notify()
+        tx.keep_ids()
         for effect in tx.effects:
             effect()
         return result
@@ -231,7 +262,12 @@ class PostgreSQLDatabase(Database):
             timeout=self._connect_timeout,
             command_timeout=self._command_timeout,
             statement_cache_size=_CACHED_STATEMENTS,
-            server_settings={**_PLANNING, "search_path": SCHEMA, "application_name": "attune"},
+            server_settings={
+                **_PLANNING,
+                **_LEFT_BEHIND,
+                "search_path": SCHEMA,
+                "application_name": "attune",
+            },
             **options,
         )
         await connection.set_type_codec(

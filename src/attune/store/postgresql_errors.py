@@ -32,6 +32,7 @@ _AWAY = (
     asyncpg.InsufficientResourcesError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InternalClientError,
     OSError,
     TimeoutError,

@@ -24,19 +24,19 @@ def entry_file(action: Action) -> Path:
     if action.pack_dir is None or not action.pack_dir.is_dir():
         raise CannotRun(f"The pack {action.pack_ref} has no folder on this worker.")
     pack = os.path.realpath(action.pack_dir)
-    found = [_inside(pack, f"{folder}/{action.entrypoint}") for folder in (f"{pack}/actions", pack)]
+    found = [_inside(pack, folder, action.entrypoint) for folder in (f"{pack}/actions", pack)]
     for file in found:
-        if os.path.isfile(file):  # noqa: PTH113 - as above
+        if os.path.isfile(file):  # noqa: PTH113 - see below
             return Path(file)
     raise CannotRun(
         f"The entrypoint {action.entrypoint!r} of {action.ref} names no file of the pack {action.pack_ref}."
     )
 
 
-def _inside(pack: str, file: str) -> str:
+def _inside(pack: str, folder: str, entrypoint: str) -> str:
     """Paths are plain text here: this is done for each run, and `pathlib` would take most of its time."""
     try:
-        resolved = os.path.realpath(file)
+        resolved = os.path.realpath(os.path.join(folder, entrypoint))  # noqa: PTH118 - see above
     except (OSError, ValueError):
         raise CannotRun("The entrypoint is not the name of a file.") from None
     if not f"{resolved}/".startswith(f"{pack}/"):

@@ -12,6 +12,7 @@ import structlog
 from attune.kernel.clock import Clock
 from attune.kernel.statuses import ExecutionStatus
 from attune.worker import decide
+from attune.worker.environment import inheritable
 from attune.worker.errors import CannotRun
 from attune.worker.http_request import http_request
 from attune.worker.limits import kept_bytes, until_ended
@@ -54,15 +55,16 @@ class Runner:
         self._natives = natives
         self._settings = settings
         self._servers = Servers()
+        inherited = inheritable(environment)
         self._processes = Processes(
             clock=clock,
-            inherited=environment,
+            inherited=inherited,
             grace=settings.grace,
             starter=WarmStarter(self._servers),
         )
         self._reuse = Reuse(
             clock=clock,
-            inherited=environment,
+            inherited=inherited,
             servers=self._servers,
             supervision=self._processes.supervision,
         )

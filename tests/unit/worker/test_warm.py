@@ -296,6 +296,16 @@ async def test_an_interpreter_that_was_killed_between_runs_is_replaced(world: Wo
     assert look(server) is None
 
 
+async def test_more_starts_than_a_link_holds_all_come_to_their_end(world: World) -> None:
+    server = await parent_of_a_run(world)
+    os.kill(server, signal.SIGSTOP)
+    name = world.file("s.py", "print('ran')")
+    running = [world.start(name, **isolated()) for _ in range(60)]
+    await until(lambda: len(list(world.work.iterdir())) == 60)
+    os.kill(server, signal.SIGCONT)
+    assert {(await each).result.stdout for each in running} == {"ran\n"}
+
+
 async def test_a_stopped_interpreter_holds_no_run_that_can_be_cancelled(world: World) -> None:
     server = await parent_of_a_run(world)
     os.kill(server, signal.SIGSTOP)

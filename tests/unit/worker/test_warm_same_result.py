@@ -321,6 +321,14 @@ async def test_any_letters_are_good_for_a_path_and_a_variable(world: World, mode
 
 
 @pytest.mark.parametrize("mode", Mode)
+async def test_a_large_environment_is_delivered_whole(world: World, mode: Mode) -> None:
+    variables = {f"V{number}": "x" * 100_000 for number in range(4)}
+    text = "import os; print(sum(len(os.environ[f'V{n}']) for n in range(4)))"
+    outcome = await run_script(world, mode, text, env_vars=variables)
+    assert outcome.result.stdout == "400000\n"
+
+
+@pytest.mark.parametrize("mode", Mode)
 async def test_an_archive_is_run_as_python_runs_it(
     world: World, mode: Mode, tmp_path: Path
 ) -> None:

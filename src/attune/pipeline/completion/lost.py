@@ -40,6 +40,8 @@ _HELD: Final = """
      WHERE e.state = 'handed' AND e.worker = :worker
      ORDER BY e.execution
 """
+# Locked: a start, or an end that names another lane, is either told before or counts no more.
+_HELD_NOW: Final = f"{_HELD} FOR UPDATE"
 _SILENT: Final = """
     SELECT DISTINCT w.id, w.name, w.cordoned FROM worker w
      WHERE w.last_heartbeat <= :since
@@ -111,12 +113,13 @@ async def hand_back(
     lanes = await _lanes_of(tx, worker, terms, now)
     held = [
         one
-        for one in await tx.all(Held, _HELD, worker=worker)
+        for one in await tx.all(Held, _HELD_NOW, worker=worker)
         if one.execution in set(ids) and one.status is _S.SCHEDULED
     ]
     await _again(lanes, outbox, held, began=False)
+    await lanes.promote()
     await lanes.save()
-    outbox.hurry(one.execution for one in held)
+    outbox.hurry(lanes.promoted.union(one.execution for one in held))
     return len(held)
 
 
@@ -130,7 +133,7 @@ async def _take_back(
 ) -> int:
     """What it holds is read again under the lanes' locks: it may have ended while we waited for them."""
     tx, now = lanes.tx, lanes.now
-    held = await tx.all(Held, _HELD, worker=lost.id)
+    held = await tx.all(Held, _HELD_NOW, worker=lost.id)
     known = await definitions.get(tx, {one.definition for one in held})
     fates: dict[Fate, list[Held]] = defaultdict(list)
     for one in held:

@@ -31,6 +31,8 @@ from attune.worker.warm.server import Unfit
 from attune.worker.warm.servers import Servers
 from attune.worker.warm.starter import request_of
 from attune.worker.warm.stayer import Stale, Stayer
+from attune.worker.warm.wire import LONGEST
+from attune.worker.warm.wire import encoded as encoded_message
 
 _TRIES: Final = 3
 # To read a document of this size takes less time than to have another thread read it.
@@ -115,8 +117,11 @@ class Reuse:
             raise Unfit("it needs a start of its own")
         key = Key(run.action.ref, command.arguments[-1], run.action.pack_dir, kind)
         request = request_of(command)
+        message = encoded_message(request)
+        if len(message) > LONGEST:
+            raise Unfit("its environment is too large for a message")
         stayer = await self.pool.take(key, request)
-        work = stayer.begin(request, command.stdin, *streams)
+        work = stayer.begin(message, command.stdin, *streams)
         stop = await self._until_over(run, stayer, work, cancel)
         if not stop and stayer.is_free:
             exit_code = stayer.finish()

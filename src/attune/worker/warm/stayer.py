@@ -10,7 +10,7 @@ from attune.worker.output import Output
 from attune.worker.pipe import Pipe
 from attune.worker.warm.forked import Forked
 from attune.worker.warm.server import Server, Unfit
-from attune.worker.warm.wire import Wire, close_all, encoded, pair
+from attune.worker.warm.wire import Wire, close_all, pair
 
 
 class Stale(Exception):
@@ -29,6 +29,7 @@ class Stayer:
         self._pipes = [Pipe(stream, None) for stream in streams]
         self._run: asyncio.Future[None] | None = None
         self._code: int | None = None
+        self._is_unfit = False
         self._wire = Wire(link, self._heard, self._lost)
         forked.ended.add_done_callback(self._on_end)
 
@@ -50,7 +51,7 @@ class Stayer:
         return self.is_free
 
     def begin(
-        self, request: dict[str, Any], stdin: int, stdout: Output, stderr: Output
+        self, message: bytes, stdin: int, stdout: Output, stderr: Output
     ) -> asyncio.Future[None]:
         """Done when the run is over; Stale or Unfit if it was not begun."""
         self.is_free = False
@@ -58,7 +59,9 @@ class Stayer:
         self._run = asyncio.get_running_loop().create_future()
         for pipe, output in zip(self._pipes, (stdout, stderr), strict=True):
             pipe.output = output
-        self._wire.send(encoded(request), (stdin,))
+        if self._is_unfit:
+            self._decline(Unfit())
+        self._wire.send(message, (stdin,))
         if self._forked.ended.done():
             self._on_end(self._forked.ended)
         return self._run
@@ -101,17 +104,24 @@ class Stayer:
         self._forked.kill_in_place()
 
     def _heard(self, message: bytes) -> None:
+        """That it is unfit it may say before it is asked for anything."""
+        word, *code = message.split()
+        self._is_unfit = word == b"unfit"
         if self._run is None or self._run.done():
             return
-        word, *code = message.split()
         if not code:
-            for pipe in self._pipes:
-                pipe.output = None
-            self._run.set_exception(Stale() if word == b"stale" else Unfit())
+            self._decline(Unfit() if self._is_unfit else Stale())
         else:
             self._code = int(code[0])
             self.is_free = True
             self._run.set_result(None)
+
+    def _decline(self, reason: Exception) -> None:
+        """The outputs go on to whoever runs it instead."""
+        for pipe in self._pipes:
+            pipe.output = None
+        if self._run is not None:
+            self._run.set_exception(reason)
 
     def _lost(self) -> None:
         self.is_free = False

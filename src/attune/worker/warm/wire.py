@@ -1,6 +1,7 @@
 """The worker's end of a link to an interpreter: messages that never make the loop wait."""
 
 import asyncio
+import errno
 import marshal
 import os
 import select
@@ -14,6 +15,8 @@ from typing import Any, Final
 LONGEST: Final = 128 * 1024
 _MESSAGES_AT_ONCE: Final = 64
 _MARSHAL_VERSION: Final = 4
+# Also for descriptors: only so many may be on their way.
+_NO_ROOM: Final = frozenset({errno.EAGAIN, errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM})
 
 OnMessage = Callable[[bytes], None]
 
@@ -84,11 +87,13 @@ class Wire:
             beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if descriptors else []
             try:
                 self._socket.sendmsg([message], beside)
-            except BlockingIOError:
-                return False
-            except OSError:
+            except ConnectionError:
                 self._unsent.clear()
                 return True
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                return False
             self._unsent.popleft()
         return True
 
@@ -102,7 +107,8 @@ class Wire:
             except BlockingIOError:
                 return
             except ConnectionError:
-                data = b""
+                # It has not read all; what it said before comes next.
+                continue
             if not data:
                 self.close()
                 self._on_end()

@@ -181,7 +181,9 @@ class LaneReplay:
             self.strangers[item.execution] = (item.origin, self.last_at)
             if rested is not None:
                 self._came_back_elsewhere.add(item.execution)
-        if item.sequence > state.last_sequence:
+        if rested is None and item.origin is None:  # a place that may be older than the log
+            state.saw(item.sequence)
+        elif item.sequence > state.last_sequence:
             state.joined(item.sequence)
         state.line.add(Place(item.execution, item.sequence, item.band))
         self.entered[item.execution] = self.last_at
@@ -214,10 +216,8 @@ class LaneReplay:
             return band_change_fault(resting, item)
         place = state.place(item.execution)
         if place is None:
-            if state.is_partial and item.sequence == 0:
-                return None
-            unseen = state.unseen_waiting + state.unseen_holding
-            known = unseen > 0 and state.may_be_unseen(item.sequence)
+            unseen = state.is_partial or state.unseen_waiting + state.unseen_holding > 0
+            known = unseen and state.may_be_unseen(item.sequence)
             return None if known else fault_of(item, "gets another band but is not in the lane")
         if (place.sequence, place.band) != (item.sequence, item.before):
             there = f"sequence {place.sequence}, {band_word(place.band)}"
