@@ -16,6 +16,7 @@ from attune.kernel.envelope import Envelope
 from attune.kernel.errors import BusUnavailable
 
 _WAITING_AT_MOST: Final = 10_000
+_LAST_WORDS: Final = 2.0  # seconds for what is left to say when the process stops
 
 _log = structlog.get_logger()
 
@@ -40,9 +41,14 @@ class Announcer:
         """It starts by itself with the first message."""
 
     async def stop(self) -> None:
-        """Return when everything announced has left or was given up."""
-        while self._sending is not None:
-            await asyncio.wait({self._sending})
+        """Return when everything announced has left, or after a moment: a broker that is away must keep nobody from
+        stopping in time, and its readers find the work without these messages."""
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                while self._sending is not None:
+                    await asyncio.wait({self._sending})
+        except TimeoutError:
+            await self._give_up()
 
     async def _send(self) -> None:
         try:
@@ -52,6 +58,13 @@ class Announcer:
                 await asyncio.gather(*(self._publish(to, batch) for to, batch in _grouped(waiting)))
         finally:
             self._sending = None
+
+    async def _give_up(self) -> None:
+        self._waiting.clear()
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.wait({self._sending})
+        _log.warning("Stops without its last messages: the broker does not take them.")
 
     async def _publish(self, to: str | None, batch: list[Envelope]) -> None:
         try:

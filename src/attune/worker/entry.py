@@ -19,6 +19,10 @@ _USUAL: Final = MappingProxyType(
 )
 
 
+_MOST_FOUND: Final = 1000
+_found: dict[tuple[str, str], str] = {}
+
+
 def entry_file(action: Action) -> Path:
     """The entrypoint under the pack's `actions/`, else under its root, with links resolved."""
     if action.pack_dir is None or not action.pack_dir.is_dir():
@@ -53,7 +57,14 @@ def interpreter(action: Action, path: str) -> tuple[str, ...]:
 
 
 def program(name: str, path: str) -> str:
+    """Where it was found before it is looked for first: one that comes earlier in the PATH later on is not noticed."""
+    found = _found.get((name, path))
+    if found is not None and os.access(found, os.X_OK):
+        return found
     found = shutil.which(name, path=path)
     if found is None:
         raise CannotRun(f"The interpreter {name!r} is not installed on this worker.")
+    if len(_found) >= _MOST_FOUND:
+        _found.clear()
+    _found[name, path] = found
     return found

@@ -1,6 +1,7 @@
 """Standard output as data. Output that does not fit its format gives no data, never a failure."""
 
-from collections.abc import Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ import yaml
 
 from attune.worker.model import OutputFormat
 
+# To read a document of this size takes less time than to have another thread read it.
+_SMALL: Final = 64 * 1024
 # Parsing YAML holds the interpreter for about a second a megabyte.
 _LARGEST_YAML: Final = 1024 * 1024
 # An alias repeats a value without repeating its text: what is small to read may be endless to write.
@@ -20,6 +23,16 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
 
 class _TooMuch(Exception):
     pass
+
+
+async def read_data(text: Callable[[], str], format_: OutputFormat) -> Any:
+    """The same without holding up the loop for a large output. `text` is not asked for where nobody reads it."""
+    if format_ is OutputFormat.TEXT:
+        return None
+    stdout = text()
+    if len(stdout) < _SMALL:
+        return data_of(stdout, format_)
+    return await asyncio.to_thread(data_of, stdout, format_)
 
 
 def data_of(stdout: str, format_: OutputFormat) -> Any:

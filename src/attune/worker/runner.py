@@ -67,6 +67,8 @@ class Runner:
             inherited=inherited,
             servers=self._servers,
             supervision=self._processes.supervision,
+            folders=self._processes.folders,
+            scripts=self._processes.scripts,
         )
 
     async def run(

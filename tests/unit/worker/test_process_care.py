@@ -121,7 +121,7 @@ console.log(fs.mkdtempSync(os.tmpdir() + "/x"));
     (folder,) = {parent for parent in file.parents if parent.parent == world.work}
     assert file.parent == folder / "tmp"
     assert not folder.exists()
-    assert list(world.work.iterdir()) == []
+    assert world.leftovers() == []
 
 
 async def test_an_execution_may_name_its_own_place_for_temporary_files(
@@ -144,7 +144,7 @@ print("done")
     outcome = await world.run_file(Runtime.PYTHON, world.file("deep.py", text))
     assert outcome.result.stdout == "done\n", outcome.result
     assert outcome.status is ExecutionStatus.COMPLETED
-    assert list(world.work.iterdir()) == []
+    assert world.leftovers() == []
 
 
 def test_a_tree_that_its_owner_may_not_touch_is_removed_all_the_same() -> None:

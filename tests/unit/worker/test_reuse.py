@@ -250,7 +250,7 @@ async def test_parameters_in_a_file_are_the_run_s_alone(world: World) -> None:
     ]
     assert [line.split()[1:] for line in shown] == [["1", "0o400"], ["2", "0o400"]]
     assert len({line.split()[0] for line in shown}) == 1
-    assert list(world.work.iterdir()) == []
+    assert world.leftovers() == []
 
 
 async def test_without_such_a_file_no_folder_is_made(world: World) -> None:

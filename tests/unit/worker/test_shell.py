@@ -206,7 +206,7 @@ async def test_the_working_folder_is_the_pack_s_or_one_that_goes_away(
     folder = outcome.result.stdout.strip()
     assert folder.startswith(f"{world.work}/")
     assert not Path(folder).exists()
-    assert list(world.work.iterdir()) == []
+    assert world.leftovers() == []
 
 
 async def test_parameters_may_come_in_a_file(world: World) -> None:
@@ -216,4 +216,4 @@ async def test_parameters_may_come_in_a_file(world: World) -> None:
         parameter_delivery=Delivery.FILE,
     )
     assert outcome.result.stdout == '{"a":5}\n400\n5\n'
-    assert list(world.work.iterdir()) == []
+    assert world.leftovers() == []

@@ -188,7 +188,7 @@ async def test_a_run_whose_task_is_cancelled_leaves_no_process(world: World) -> 
     assert running.cancelled()
     await until_none_survives(world.execution_id)
     assert [pid for pid in pids if alive(pid)] == []
-    assert list(world.work.iterdir()) == []
+    assert world.leftovers() == []
 
 
 async def test_one_run_s_end_spares_the_others(world: World, tmp_path: Path) -> None:

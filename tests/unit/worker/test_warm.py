@@ -301,7 +301,7 @@ async def test_more_starts_than_a_link_holds_all_come_to_their_end(world: World)
     os.kill(server, signal.SIGSTOP)
     name = world.file("s.py", "print('ran')")
     running = [world.start(name, **isolated()) for _ in range(60)]
-    await until(lambda: len(list(world.work.iterdir())) == 60)
+    await until(lambda: len(list(world.work.glob("run-*"))) == 60)
     os.kill(server, signal.SIGCONT)
     assert {(await each).result.stdout for each in running} == {"ran\n"}
 
@@ -418,7 +418,7 @@ async def test_nothing_is_left_after_two_hundred_runs(world: World, mode: Mode) 
     assert look(server) is None
     assert bodies() <= bodies_before
     assert open_descriptors() < before
-    assert list(world.work.iterdir()) == []
+    assert world.leftovers() == []
 
 
 async def test_a_closed_runner_can_be_used_again(world: World) -> None:

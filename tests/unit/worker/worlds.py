@@ -105,6 +105,15 @@ class World:
             made = self.make(entrypoint, **fields)
             return await self.runner.run(made, cancel=self.cancel, on_output=self.ear)
 
+    def leftovers(self) -> list[Path]:
+        """What runs have left: all but inline scripts, and folders that wait empty for the next run."""
+        found = [file for file in self.work.rglob("*") if file.parent.parent == self.work]
+        return [
+            file
+            for file in found
+            if not (file.parent.name.startswith("script-") or _is_empty_scratch(file))
+        ]
+
     def start(self, entrypoint: str = "", **fields: Any) -> asyncio.Task[Outcome]:
         return asyncio.create_task(self.run(entrypoint, **fields))
 
@@ -131,3 +140,7 @@ async def until_none_survives(execution_id: int) -> None:
     async with asyncio.timeout(PATIENCE):
         while survivors(execution_id):
             await asyncio.sleep(0.005)
+
+
+def _is_empty_scratch(file: Path) -> bool:
+    return file.name == "tmp" and list(file.iterdir()) == []

@@ -118,7 +118,7 @@ class WaitStory:
         for one in self._stretches:
             if one.until == one.since:
                 continue
-            same = found and found[-1].reason is one.reason
+            same = found and (found[-1].reason, found[-1].until) == (one.reason, one.since)
             since = found.pop().since if same else one.since
             found.append(Waited(one.reason, since, one.until))
         return found
@@ -138,7 +138,8 @@ class WaitStory:
                 self.moved_at, self._queued = at, False
             case Left() | Refused() | Dropped():
                 self.over, self._queued, self.rests_until = True, False, None
-                self.end(at)
+                if not (isinstance(item, Left) and item.held):  # then its wait ended at its start
+                    self.end(at)
             case _:
                 pass
 

@@ -13,14 +13,15 @@ from attune.catalog.retrying import Limits
 from attune.kernel.clock import Clock
 from attune.worker import decide
 from attune.worker.badges import pin
-from attune.worker.command import command_of, private_folder
+from attune.worker.command import command_of
 from attune.worker.delivery import delivered, encoded, memory_file
 from attune.worker.descendants import Lineage
 from attune.worker.entry import interpreter
 from attune.worker.environment import EXECUTION, child_environment
-from attune.worker.formats import data_of
+from attune.worker.folders import Folders, Scripts, make_folder
+from attune.worker.formats import read_data
 from attune.worker.limits import until_ended
-from attune.worker.model import Delivery, Finish, OutputFormat, Run, Runtime, Stop
+from attune.worker.model import Delivery, Finish, Run, Runtime, Stop
 from attune.worker.output import Output
 from attune.worker.process import Command
 from attune.worker.supervision import Supervision
@@ -35,8 +36,6 @@ from attune.worker.warm.wire import LONGEST
 from attune.worker.warm.wire import encoded as encoded_message
 
 _TRIES: Final = 3
-# To read a document of this size takes less time than to have another thread read it.
-_SMALL: Final = 64 * 1024
 
 
 class Streams(NamedTuple):
@@ -60,11 +59,15 @@ class Reuse:
         inherited: Mapping[str, str],
         servers: Servers,
         supervision: Supervision,
+        folders: Folders,
+        scripts: Scripts,
     ) -> None:
         self.pool = Pool(servers, self._welcome)
         self._clock = clock
         self._inherited = inherited
         self._supervision = supervision
+        self._folders = folders
+        self._scripts = scripts
         self._entries = Entries()
 
     async def run(self, run: Run, streams: Streams, cancel: asyncio.Event) -> Finish:
@@ -80,7 +83,7 @@ class Reuse:
                 raise Unfit("its files change all the time")
         if stop:
             return decide.stopped(stop, run.action.timeout_seconds, exit_code)
-        data = await _data(streams.stdout, run.action.output_format)
+        data = await read_data(streams.stdout.text, run.action.output_format)
         return decide.ended(exit_code, data, streams.stderr.text())
 
     async def close(self) -> None:
@@ -90,11 +93,11 @@ class Reuse:
     async def _command(self, run: Run) -> AsyncIterator[Command]:
         """A folder of the run's own only for the file that it asks for; the pack's is where it works."""
         if run.action.parameter_delivery is Delivery.FILE:
-            async with private_folder(run) as folder:
-                with command_of(run, self._inherited, folder) as command:
+            async with self._folders.private(run.work_dir) as folder:
+                with command_of(run, self._inherited, folder, self._scripts) as command:
                     yield command
             return
-        run.artifacts_dir.mkdir(parents=True, exist_ok=True)
+        make_folder(run.artifacts_dir)
         environment = child_environment(run, self._inherited)
         file = self._entries.find(run.action)
         stdin = memory_file(encoded(delivered(run), run.action.parameter_format))
@@ -173,12 +176,3 @@ class Reuse:
 
 def _lineage(stayer: Stayer, run: Run) -> Lineage:
     return Lineage(stayer.pid, f"{EXECUTION}={run.execution_id}".encode())
-
-
-async def _data(stdout: Output, format_: OutputFormat) -> object:
-    if format_ is OutputFormat.TEXT:
-        return None
-    text = stdout.text()
-    if len(text) < _SMALL:
-        return data_of(text, format_)
-    return await asyncio.to_thread(data_of, text, format_)
