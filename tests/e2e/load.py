@@ -1,6 +1,5 @@
 """A steady load on an installation, asked for again until it is acknowledged; its actions keep a journal."""
 
-import itertools
 import threading
 import time
 from collections import Counter
@@ -11,6 +10,7 @@ from typing import Final, Self
 from attune.client import Client
 from attune.client.errors import ServerAway, ServerFault
 from attune.client.requests import ExecutionRequest
+from harness.waiting import wait_until
 
 RATE: Final = 200  # executions a second
 _BATCH: Final = 50
@@ -65,16 +65,18 @@ def starts(folder: Path) -> Counter[int]:
 
 
 class Load:
-    """`acknowledged` has the execution of each key; `faults` counts the answers that made a sender try again."""
+    """Asks for so much a second, from entering to leaving, but for pauses.
 
-    def __init__(self, client: Callable[[], Client], seconds: float) -> None:
+    `acknowledged` has the execution of each key; `faults` counts the answers that made a sender try again.
+    """
+
+    def __init__(self, client: Callable[[], Client]) -> None:
         self.acknowledged: dict[str, int] = {}
         self.faults: Counter[str] = Counter()
-        self.total = int(seconds * RATE)
-        self._due = itertools.count()
-        self._began = time.monotonic()
+        self._batches = 0
+        self._next_at = 0.0
         self._lock = threading.Lock()
-        self._enough = threading.Event()
+        self._going, self._over, self._left = (threading.Event() for _ in range(3))
         self._broken: list[BaseException] = []
         self._senders = [
             threading.Thread(target=self._send, args=(client(),), daemon=True)
@@ -82,46 +84,69 @@ class Load:
         ]
 
     def __enter__(self) -> Self:
-        self._began = time.monotonic()
+        self._going.set()
         for sender in self._senders:
             sender.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._enough.set()
+        self._left.set()
         self.finish()
 
+    @property
+    def total(self) -> int:
+        """How many were asked for."""
+        return self._batches * _BATCH
+
     def finish(self) -> None:
-        """Return when every batch was acknowledged."""
+        """Ask for nothing more; return when all was acknowledged."""
+        self._over.set()
+        self._going.set()
         for sender in self._senders:
             sender.join()
-        if self._broken:
-            raise self._broken[0]
+        self._check()
 
-    def reached(self, share: float) -> bool:
-        """Whether so much of the load has been acknowledged; raises what stopped a sender."""
+    def pause(self) -> None:
+        self._going.clear()
+
+    def resume(self) -> None:
+        self._going.set()
+
+    def flow(self, seconds: float) -> None:
+        """Return when as much more was acknowledged as is asked for in that time."""
+        goal = len(self.acknowledged) + seconds * RATE
+
+        def is_reached() -> bool:
+            self._check()
+            return len(self.acknowledged) >= goal
+
+        wait_until(is_reached, timeout=60, what=f"{goal:g} acknowledged")
+
+    def _check(self) -> None:
+        """Raises what stopped a sender."""
         if self._broken:
             raise self._broken[0]
-        return len(self.acknowledged) >= share * self.total
 
     def _send(self, client: Client) -> None:
         try:
-            while (number := self._next()) is not None and not self._enough.is_set():
+            while (number := self._next()) is not None:
                 self._until_acknowledged(client, _batch(number))
-        except BaseException as error:  # noqa: BLE001 - raised where the load is finished
+        except BaseException as error:  # noqa: BLE001 - raised where the load is waited for
             self._broken.append(error)
 
     def _next(self) -> int | None:
-        """The next batch, when its time has come."""
+        """The number of the next batch, when its time has come; time that was missed is not made up for."""
+        self._going.wait()
         with self._lock:
-            number = next(self._due)
-        if number * _BATCH >= self.total:
-            return None
-        self._enough.wait(max(self._began + number * _BATCH / RATE - time.monotonic(), 0))
-        return number
+            wait = max(self._next_at - time.monotonic(), 0)
+            if self._over.wait(wait):
+                return None
+            self._next_at = max(self._next_at, time.monotonic()) + _BATCH / RATE
+            self._batches += 1
+            return self._batches
 
     def _until_acknowledged(self, client: Client, wanted: list[ExecutionRequest]) -> None:
-        while not self._enough.is_set():
+        while not self._left.is_set():
             try:
                 made = client.executions.execute_many(wanted)
             except ServerAway:
@@ -132,7 +157,7 @@ class Load:
                 keys = [each["idempotency_key"] for each in wanted]
                 self.acknowledged.update(zip(keys, (one.id for one in made), strict=True))
                 return
-            self._enough.wait(_AGAIN)
+            self._left.wait(_AGAIN)
 
 
 def _batch(number: int) -> list[ExecutionRequest]:

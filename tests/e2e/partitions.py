@@ -1,5 +1,6 @@
 """An installation whose every process reaches its servers by links of its own, which can break; and what must hold then."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ Fault = Literal["cut", "black hole"]
 
 BEAT: Final = 1.0
 LEASE: Final = 3 * BEAT  # the silence after which a worker counts as lost
+MOMENT: Final = 0.5  # for which a link is broken, or
+LONG: Final = LEASE + 1.0
 SECONDS: Final = 20.0  # within which work goes on by itself; the machine is shared
 _SOME: Final = 6
 _URLS: Final[dict[Server, str]] = {
@@ -103,6 +106,16 @@ class Scene:
             wait_until(lambda: self.outcome(found).status == "running", timeout=SECONDS)
         return found
 
+    def break_and_heal(self, name: str, server: Server, fault: Fault, seconds: float) -> None:
+        """Under a steady flow, which ends well; to no process is a broken link more than a warning."""
+        with Stream(self.client) as stream:
+            wait_for_more(stream)
+            with self.installation.broken(name, server, fault):
+                time.sleep(seconds)
+            wait_for_more(stream)
+        self.check_ended(stream.accepted)
+        assert self._faults_of_ours() == []
+
     def has_told(self, name: str, sentence: str, execution: int) -> bool:
         """Whether the log of this process has the sentence about this execution."""
         lines = [line for line in self.installation.processes[name].log if sentence in line]
@@ -141,8 +154,8 @@ class Scene:
         done = run_attune("queue", "verify", ATTUNE_URL=address, ATTUNE_TOKEN=token)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def faults_of_ours(self) -> list[str]:
-        """What the processes have logged as an error: a broken link must come to none."""
+    def _faults_of_ours(self) -> list[str]:
+        """What the processes have logged beyond warnings."""
         lines = (line for process in self.installation.processes.values() for line in process.log)
         return [line for line in lines if not _is_expected(line)]
 

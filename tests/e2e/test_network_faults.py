@@ -1,18 +1,13 @@
 """Links of executors and of the API break and heal under a steady flow: nothing is lost, run twice unseen, or held."""
 
-import time
 from collections.abc import Iterator
-from typing import Final
 
 import pytest
 
 from harness.postgresql import PostgreSQL
 from harness.rabbitmq import RabbitMQ
-from tests.e2e.partitions import LEASE, Fault, Scene, Server, scene_of, wait_for_more
+from tests.e2e.partitions import LONG, MOMENT, Fault, Scene, Server, scene_of, wait_for_more
 from tests.e2e.steady_flow import Stream
-
-MOMENT: Final = 0.5
-LONG: Final = LEASE + 1.0
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -32,13 +27,7 @@ def scene(
 def test_a_broken_link_heals_and_everything_accepted_ends(
     name: str, server: Server, fault: Fault, seconds: float, scene: Scene
 ) -> None:
-    with Stream(scene.client) as stream:
-        wait_for_more(stream)
-        with scene.installation.broken(name, server, fault):
-            time.sleep(seconds)
-        wait_for_more(stream)
-    scene.check_ended(stream.accepted)
-    assert scene.faults_of_ours() == []
+    scene.break_and_heal(name, server, fault, seconds)
 
 
 @pytest.mark.parametrize(

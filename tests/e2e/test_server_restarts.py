@@ -23,7 +23,7 @@ from tests.e2e.load import Load, journalling, starts
 from tests.e2e.loops import Loops
 from tests.e2e.usage import Usage, usage
 
-SECONDS: Final = 20.0
+BETWEEN: Final = 3.0  # seconds of load before and after each restart
 SERVERS: Final = ("postgresql", "rabbitmq", "redis")
 RESUMED: Final = 10.0  # seconds after a server answers again
 SETTINGS: Final = {
@@ -31,7 +31,7 @@ SETTINGS: Final = {
     "ATTUNE__EXECUTOR__HEALTH_CHECK_INTERVAL": "2",
     "ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL": "1",
     "ATTUNE__WORKER__HEARTBEAT_INTERVAL": "2",
-    "ATTUNE__WORKER__CAPACITY": "20",
+    "ATTUNE__WORKER__CAPACITY": "50",
     "ATTUNE__DATABASE__MAX_CONNECTIONS": "5",
 }
 
@@ -77,7 +77,7 @@ def story(
         installation.client().packs.upload(journalling(folder))
         rows = partial(postgresql.execute, url=url)
         loops = Loops(installation, rows, partial(_keys, redis_server), rabbitmq, broker)
-        load = Load(installation.client, SECONDS)
+        load = Load(installation.client)
         servers = dict(zip(SERVERS, (postgresql, rabbitmq, redis_server), strict=True))
         told = Story(installation, folder, servers, loops, load)
         _live_through(told)
@@ -91,10 +91,10 @@ def story(
 
 def _live_through(story: Story) -> None:
     with story.load as load:
-        for number, name in enumerate(SERVERS, 1):
-            share = number / (len(SERVERS) + 1)
-            wait_until(partial(load.reached, share), timeout=60, what=f"{share:.0%} acknowledged")
+        for name in SERVERS:
+            load.flow(BETWEEN)
             story.back[name] = story.restart(name)
+        load.flow(BETWEEN)
         load.finish()
 
 

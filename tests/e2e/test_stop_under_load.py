@@ -5,9 +5,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 
@@ -17,48 +16,25 @@ from harness.rabbitmq import RabbitMQ
 from harness.server import Server
 from harness.waiting import wait_until
 from tests.e2e.attune_process import AttuneProcess
-from tests.e2e.installation import Installation, production
+from tests.e2e.installation import production
 from tests.e2e.ledger import NOTHING, Ledger, Run
 from tests.e2e.load import Load, journalling, starts
-from tests.e2e.usage import Usage, usage
+from tests.e2e.rolling import RollingInstallation, Stop
+from tests.e2e.usage import Usage, processes_of, usage
 
-SECONDS: Final = 20.0
 SHUTDOWN: Final = 20.0
 GRACE: Final = SHUTDOWN + 10.0
+SOON: Final = 8.0  # for two interpreters to end, too
 ON_TIME: Final = 5.0  # for what ends at once, on a machine that is busy
-# Who goes at which share of the load; the workers at the end one after the other, as in a rolling restart.
-STOPS: Final = (
-    (0.15, "worker-1"),
-    (0.3, "executor-1"),
-    (0.5, "api"),
-    (0.7, "worker-1"),
-    (0.7, "worker-2"),
+BEFORE: Final = (
+    2.0  # seconds of load; it goes on while somebody stops, and rests while that one starts again
 )
+# The workers at the end one after the other, as in a rolling restart.
+STOPS: Final = ("worker-1", "executor-1", "api", "worker-1", "worker-2")
 SLOW: Final = 4
 COMPLAINTS: Final = ("unexpected EOF", "reset by peer", "closed TCP connection", "broken pipe")
 
 pytestmark = pytest.mark.timeout(300)
-
-
-class Stop(NamedTuple):
-    name: str
-    code: int
-    seconds: float
-
-
-class RollingInstallation(Installation):
-    """Its processes go and come again under their names."""
-
-    def stop(self, name: str) -> Stop:
-        began = time.monotonic()
-        code = self.processes[name].stop()
-        return Stop(name, code, time.monotonic() - began)
-
-    def start(self, name: str) -> AttuneProcess:
-        role = name.partition("-")[0]
-        process = self.start_worker(name) if role == "worker" else self._start(name, role)
-        process.wait_for_event("Ready.")
-        return process
 
 
 @dataclass
@@ -83,12 +59,12 @@ def story(
     folder = tmp_path_factory.mktemp("stops")
     url, broker = postgresql.create_database(), rabbitmq.create_vhost()
     variables = production(folder, url, broker).variables
-    variables |= {"ATTUNE__WORKER__CAPACITY": "20", "ATTUNE__DATABASE__MAX_CONNECTIONS": "5"}
+    variables |= {"ATTUNE__WORKER__CAPACITY": "50", "ATTUNE__DATABASE__MAX_CONNECTIONS": "5"}
     variables |= {"ATTUNE__WORKER__SHUTDOWN_TIMEOUT": f"{SHUTDOWN:g}"}
     with RollingInstallation(folder, **variables) as installation:
         installation.roles()
         installation.client().packs.upload(journalling(folder))
-        told = Story(installation, folder, Load(installation.client, SECONDS))
+        told = Story(installation, folder, Load(installation.client))
         heard = {server: _log(server) for server in (postgresql, rabbitmq)}
         _live_through(told)
         _read(told, url)
@@ -103,12 +79,14 @@ def story(
 def _live_through(story: Story) -> None:
     installation, watched = story.installation, story.installation.processes["executor-2"].pid
     with story.load as load:
-        for share, name in STOPS:
-            wait_until(partial(load.reached, share), timeout=60, what=f"{share:.0%} acknowledged")
+        for name in STOPS:
+            load.resume()
+            load.flow(BEFORE)
             story.stayed.append(usage(watched))
             if name.startswith("worker"):
                 _occupy(story)
             story.stops.append(installation.stop(name))
+            load.pause()
             installation.start(name)
         load.finish()
     story.stayed.append(usage(watched))
@@ -143,7 +121,7 @@ def _complaints(log: str) -> list[str]:
 
 
 def test_each_ends_with_code_0_within_its_grace(story: Story) -> None:
-    assert [(stop.name, stop.code) for stop in story.stops] == [(name, 0) for _, name in STOPS]
+    assert [(stop.name, stop.code) for stop in story.stops] == [(name, 0) for name in STOPS]
     assert max(stop.seconds for stop in story.stops) < GRACE, story.stops
 
 
@@ -178,7 +156,7 @@ def test_a_second_signal_ends_a_worker_at_once_with_all_that_it_runs(story: Stor
     wait_until(lambda: starts(story.folder)[made.id] == 1, timeout=60)
     worker = next(name for name in ("worker-1", "worker-2") if _runs(installation, name))
     _ends_at_the_second_signal(installation.processes[worker])
-    wait_until(lambda: not _left_of(made.id), timeout=ON_TIME, what="its processes are gone")
+    wait_until(lambda: not processes_of(made.id), timeout=ON_TIME, what="its processes are gone")
 
 
 @pytest.mark.parametrize("name", ["executor-1", "api"])
@@ -190,6 +168,24 @@ def test_a_second_signal_ends_one_at_once_that_waits_for_its_database(
         _ends_at_the_second_signal(story.installation.processes[name])
     finally:
         postgresql.resume()
+
+
+def test_those_that_are_left_stop_in_time_while_the_broker_is_away(
+    story: Story, rabbitmq: RabbitMQ
+) -> None:
+    """A message only hurries, so nobody waits for one that cannot leave."""
+    processes = story.installation.processes
+    left = [each for each in processes.values() if Path("/proc", str(each.pid)).exists()]
+    assert len(left) == 2
+    rabbitmq.kill()
+    try:
+        began = time.monotonic()
+        for process in left:
+            process.signal(signal.SIGTERM)
+        assert [process.wait() for process in left] == [0, 0]
+        assert time.monotonic() - began < SOON
+    finally:
+        rabbitmq.start()
 
 
 def _ends_at_the_second_signal(process: AttuneProcess) -> None:
@@ -204,16 +200,3 @@ def _ends_at_the_second_signal(process: AttuneProcess) -> None:
 def _runs(installation: RollingInstallation, name: str) -> bool:
     shown = installation.client().workers.executions(name)
     return any(one.action_ref == "load.endless" for one in shown.items)
-
-
-def _left_of(execution: int) -> list[str]:
-    """Processes of an execution, by the variable that each of them has."""
-    mark = f"ATTUNE_EXEC_ID={execution}".encode()
-    found: list[str] = []
-    for place in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in place.read_bytes().split(b"\0"):
-                found.append(place.parent.name)
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-    return found

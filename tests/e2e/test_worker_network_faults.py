@@ -1,6 +1,5 @@
 """A worker is cut off from the broker, or from the database, for a moment or for longer than its lease."""
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
@@ -12,18 +11,15 @@ from harness.postgresql import PostgreSQL
 from harness.rabbitmq import RabbitMQ
 from harness.waiting import wait_until
 from tests.e2e.partitions import (
-    LEASE,
+    LONG,
+    MOMENT,
     SECONDS,
     Fault,
     Scene,
     Server,
     scene_of,
-    wait_for_more,
 )
-from tests.e2e.steady_flow import Stream
 
-MOMENT: Final = 0.5
-LONG: Final = LEASE + 1.0
 LONG_RUN: Final = ("sleep", "120")  # what `net.long` becomes
 
 pytestmark = pytest.mark.timeout(300)
@@ -43,13 +39,7 @@ def scene(
 def test_a_broken_link_heals_and_everything_accepted_ends(
     server: Server, fault: Fault, seconds: float, scene: Scene
 ) -> None:
-    with Stream(scene.client) as stream:
-        wait_for_more(stream)
-        with scene.installation.broken("worker-1", server, fault):
-            time.sleep(seconds)
-        wait_for_more(stream)
-    scene.check_ended(stream.accepted)
-    assert scene.faults_of_ours() == []
+    scene.break_and_heal("worker-1", server, fault, seconds)
 
 
 @pytest.mark.parametrize("fault", ["cut", "black hole"])

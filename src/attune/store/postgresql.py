@@ -18,6 +18,7 @@ from attune.kernel.errors import DatabaseUnavailable
 from attune.kernel.urls import masked
 from attune.store.database import Database, Step, Tx
 from attune.store.dialect import RowsParameter, Statement, for_postgresql
+from attune.store.id_reserve import IdReserve
 from attune.store.inserts import Insert
 from attune.store.notifications import CHANNEL, NotificationListener
 from attune.store.postgresql_errors import DRIVER_ERRORS, translated
@@ -45,12 +46,12 @@ _LEFT_BEHIND: Final = {"idle_in_transaction_session_timeout": "5s", "lock_timeou
 class PostgreSQLTx(Tx):
     sqlite = False
 
-    def __init__(self, connection: asyncpg.Connection, server: str, ids: "_IdReserve") -> None:
+    def __init__(self, connection: asyncpg.Connection, server: str, ids: IdReserve) -> None:
         super().__init__()
         self._connection = connection
         self._server = server
         self._ids = ids
-        self._fetched = _IdReserve()
+        self._fetched = IdReserve()
 
     async def next_ids(self, table: sa.Table, count: int = 1) -> list[int]:
         if not self._fetched.has(table.name) and (kept := self._ids.take(table.name, count)):
@@ -110,32 +111,6 @@ class PostgreSQLTx(Tx):
         return self.failure
 
 
-class _IdReserve:
-    """Ids fetched ahead, so that most transactions need not ask. They are ids, not an order of commits."""
-
-    def __init__(self) -> None:
-        self._free: dict[str, list[int]] = {}
-
-    def take(self, table: str, count: int) -> list[int] | None:
-        """The lowest ids in reserve, or None if there are too few."""
-        free = self._free.get(table, [])
-        if len(free) < count:
-            return None
-        found, self._free[table] = free[:count], free[count:]
-        return found
-
-    def has(self, table: str) -> bool:
-        """Whether it ever had ids of that table."""
-        return table in self._free
-
-    def add(self, table: str, ids: list[int]) -> None:
-        self._free[table] = sorted([*self._free.get(table, []), *ids])
-
-    def add_all(self, other: "_IdReserve") -> None:
-        for table, ids in other._free.items():
-            self.add(table, ids)
-
-
 def _touched(status: str) -> int:
     """The count at the end of the server's answer, as in "UPDATE 3"; a CREATE has none."""
     count = status.rpartition(" ")[2]
@@ -182,7 +157,7 @@ class PostgreSQLDatabase(Database):
         self._connect_timeout = connect_timeout
         self._command_timeout = command_timeout
         self._pool: asyncpg.Pool | None = None
-        self._ids = _IdReserve()
+        self._ids = IdReserve()
         self._hears_wakes = hears_wakes
         self._notifications = NotificationListener(self._connect, self._deliver, self.topics, clock)
 

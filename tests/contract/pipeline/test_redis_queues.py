@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis as Client
 
+from attune.catalog.retrying import Retry
+from attune.catalog.steps.actions import NewAction, create_action
 from attune.kernel.configuration import load_settings
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus as S
 from attune.pipeline.executions.model import Execution, Priority, Request
 from attune.pipeline.executions.requests import Order
+from attune.pipeline.processors.retry_release import RetryRelease
 from harness.control_plane import eventually
 from harness.redis import Redis
 from tests.contract.pipeline.proofs import prove
@@ -162,3 +165,54 @@ async def test_a_cancelled_one_leaves_redis_too(world: World, redis_url: str) ->
     assert await eventually(known)
     await world.flow.cancel(ExecutionId(one.id))
     assert await eventually(unknown)
+
+
+async def failing(world: World, count: int, most: int, **how: Any) -> list[Execution]:
+    """Executions of an action that fails at every attempt."""
+    new = NewAction(
+        ref="core.fails",
+        pack_ref="core",
+        label="Fails",
+        runtime_ref="core.shell",
+        entrypoint="exit 3",
+    )
+    await world.database.run(create_action, new, world.clock.now())
+    await world.limit("core.fails", 1)
+    request = Request(action_ref="core.fails", max_retries=most, retry=Retry(**how))
+    return await world.flow.request(Order((request,) * count))
+
+
+async def test_one_that_rests_between_two_attempts_is_in_no_set(
+    world: World, redis_url: str
+) -> None:
+    ids = {one.id for one in await failing(world, 3, 1, delay=3600)}
+
+    async def all_rest() -> bool:
+        return bool(await world.value(int, "SELECT count(*) FROM delay") == len(ids))
+
+    async def unknown() -> bool:
+        found = await keys(redis_url, "exec_queue:pending*")
+        found |= await keys(redis_url, "exec_queue:active*")
+        return not any(ids.intersection(each) for each in found.values())
+
+    assert await eventually(all_rest)
+    assert await eventually(unknown)
+    assert await world.flow.clear("core.fails", None, "a test") == len(ids)
+    await prove(world)
+
+
+@pytest.mark.parametrize(("place", "delay"), [("keep", 0.2), ("tail", 0.2), ("keep", 0)])
+async def test_attempts_that_fail_are_followed_by_others_to_the_last(
+    world: World, place: str, delay: float
+) -> None:
+    release = RetryRelease(world.executor_flow, world.clock)
+    await release.start()
+    try:
+        executions = await failing(world, 4, 2, delay=delay, queue_place=place)
+        done = [await world.ended(one.id) for one in executions]
+    finally:
+        await release.stop()
+    assert [(one.status, one.attempt) for one in done] == [(S.FAILED, 3)] * 4
+    recorded = "SELECT count(*) FROM execution_attempt WHERE cause = 'failed'"
+    assert await world.value(int, recorded) == 8
+    await prove(world)

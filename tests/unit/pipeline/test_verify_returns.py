@@ -10,8 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from attune.kernel.ids import LaneId
+from attune.kernel.ids import ExecutionId, LaneId
 from attune.pipeline.queues.decisions import (
+    Came,
     Decision,
     Delayed,
     Dropped,
@@ -242,3 +243,59 @@ def test_a_history_that_was_tampered_with_is_found_out(
 ) -> None:
     rows, number = mutate(lane.rows, data)
     assert broken(rows).number in (number, number + 1)
+
+
+def two_lanes(*, rests: bool) -> list[Decision]:
+    """An execution leaves one lane, for a delay or for good, and comes back to another; both are read on afterwards."""
+    here, there = RestingLane(id=99, limit=1), RestingLane(id=3, limit=1)
+    here.do(("join", 2, True))
+    here.do(("delay", 0, True) if rests else ("end", 0))
+    there.do(("refuse",))
+    there.do(("refuse",))
+    there.do(("come_back_from_elsewhere", 2))
+    for lane in (here, there):
+        for _ in range(3):
+            lane.do(("refuse",))
+    return [*here.rows, *there.rows]
+
+
+def test_whoever_comes_back_to_another_lane_has_left_the_first_for_a_delay() -> None:
+    assert proved(two_lanes(rests=True)).holds
+    violation = broken(two_lanes(rests=False))
+    assert (violation.lane, violation.execution) == (3, 1)
+    assert violation.text == "Execution 1 returns to lane 3 from lane 99, where it did not rest."
+
+
+def test_a_lane_that_was_read_too_early_is_not_held_against_anybody() -> None:
+    rows = two_lanes(rests=True)
+    early = [row for row in rows if row.lane == 3 or row.number == 1]
+    assert proved(early).holds
+
+
+def test_from_another_lane_nobody_comes_to_a_place_before_others() -> None:
+    lane = RestingLane(id=3, limit=1)
+    lane.do(("join", 2), ("join", 2))
+    back = Returned(ExecutionId(7), 2, 2, "turn", LaneId(99))
+    row = msgspec.structs.replace(lane.rows[0], number=2, active_before=1, items=(back,))
+    assert (
+        "from another lane to a place that is not behind all others"
+        in broken([*lane.rows, row]).text
+    )
+
+
+def test_whoever_moved_on_meanwhile_may_come_back_by_a_change_of_groups() -> None:
+    """It rests, returns to another lane, and is moved from there to the first."""
+    here, there = RestingLane(id=99, limit=1), RestingLane(id=3, limit=1)
+    here.do(("join", 2, True))
+    here.do(("delay", 0, True))
+    there.do(("refuse",))
+    there.do(("come_back_from_elsewhere", 2))
+    there.do(("go", 0))
+    here.do(("refuse",))
+    moved = here._new(1, 2)
+    here.holding.append(moved)
+    here.log(0, [Came(moved.execution, moved.sequence, moved.band, held=True)])
+    for lane in (here, there):
+        lane.do(("refuse",))
+        lane.do(("refuse",))
+    assert proved([*here.rows, *there.rows]).holds
