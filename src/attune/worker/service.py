@@ -32,6 +32,9 @@ _TELL_AFTER: Final = (
     0.1  # an action that ends sooner is never reported as running: its end tells it
 )
 _MOMENT: Final = 1.0
+# Nobody wakes this topic. Whoever listens to it hears when the database was away, and what it did in between
+# may have been told to nobody.
+_NEWS: Final = "worker's rows"
 
 _log = structlog.get_logger()
 
@@ -89,6 +92,7 @@ class WorkerService:
         self._intake = Intake(flow, jobs, worker)
         self._subscription: Subscription | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._deaf: Callable[[], None] = lambda: None
         self._looking = _Looking(self.look, self._clock, DutyConfig(interval=rhythm.look))
 
     @property
@@ -102,6 +106,7 @@ class WorkerService:
         self._jobs.reports.on_handed = self._intake.handed
         self._jobs.reports.on_void = self._jobs.revoke
         self._heartbeat.on_back = self._back
+        self._deaf = self._flow.database.listen(_NEWS, lambda _key: self._looking.hurry())
         living = await self._heartbeat.start()
         self._announce(MessageType.WORKER_REGISTERED)
         self._tasks = [
@@ -121,6 +126,7 @@ class WorkerService:
         if subscription is None:
             return
         self._intake.closed = True
+        self._deaf()
         deadline = self._clock.monotonic() + self._rhythm.shutdown
         await self._heartbeat.leave(self._rhythm.first_steps)
         await in_time(subscription.cancel(), self._rhythm.first_steps, "leave its queue")

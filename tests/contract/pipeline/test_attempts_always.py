@@ -323,7 +323,8 @@ class AttemptMachine(RuleBasedStateMachine):
             bench.step(max((due - bench.clock.now()).total_seconds(), 10) if due else 10)
         await bench.check()
         assert {one.status for one in (await bench.standing()).values()} <= TERMINAL
-        await bench.change(**{**PLAIN, "over": "a", "rate_limit": RATE})  # it adopts what others left
+        # A rate that comes into effect adopts what others left.
+        await bench.change(**{**PLAIN, "over": "a", "rate_limit": RATE})
         assert await bench.value(int, "SELECT count(*) FROM admission WHERE at IS NULL") == 0
         lanes = [
             (e.queue_length, e.active_count) for ref in ACTIONS for e in await bench.lanes(ref)
