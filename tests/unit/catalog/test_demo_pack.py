@@ -69,7 +69,10 @@ async def run(
     places = Places(DEMO_PACK.parent, folder / "work", folder / "artifacts")
     made = assembled(hand_off, definition_of(ref), places, None, lambda _: None)
     runner = Runner(clock=SystemClock(), environment={"PATH": os.environ["PATH"]})
-    return await runner.run(made, cancel=cancel or asyncio.Event(), on_output=heard)
+    try:
+        return await runner.run(made, cancel=cancel or asyncio.Event(), on_output=heard)
+    finally:
+        await runner.close()
 
 
 def test_it_is_a_pack_like_any_other_without_a_warning() -> None:
