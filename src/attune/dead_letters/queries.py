@@ -1,6 +1,7 @@
 """Looking at dead letters. Lists never read a body."""
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any, Final
 
 from attune.dead_letters.model import Letter, LetterFilters, LetterSummary
@@ -39,9 +40,9 @@ async def depth(tx: Tx) -> int:
     return await tx.one(int, sql)
 
 
-async def last_id(tx: Tx) -> int:
-    """Of those that are kept now; 0 where there are none."""
-    return await tx.one(int, "SELECT coalesce(max(id), 0) FROM dead_letter")
+async def newest_at(tx: Tx) -> datetime | None:
+    """When the last of those that are kept now was; null where there are none."""
+    return await tx.first(datetime, "SELECT max(created) FROM dead_letter")
 
 
 async def find_letter(tx: Tx, letter: DeadLetterId) -> Letter | None:
@@ -55,15 +56,15 @@ async def waiting_letters(
     filters: LetterFilters,
     *,
     after: int,
-    until: int,
+    until: datetime,
     without: Collection[str],
     limit: int,
 ) -> list[Letter]:
-    """Those between these ids that were not replayed yet, oldest first, with their bodies; of some queues none."""
+    """Those above that id that were kept by then and not replayed yet, with their bodies; of some queues none."""
     where, values = _where(filters)
     sql = f"""
         SELECT {_COLUMNS}, body FROM dead_letter
-         WHERE {where} AND {_WAITING} AND id > :after AND id <= :until
+         WHERE {where} AND {_WAITING} AND id > :after AND created <= :until
            AND queue <> ALL(:without::text[])
          ORDER BY id LIMIT :rows_at_most
     """  # noqa: S608 - our own names

@@ -15,7 +15,7 @@ from attune.bus.port import Bus
 from attune.bus.topology import WORKER_QUEUES
 from attune.dead_letters.decide import ByType, ToQueue, Way, way_back
 from attune.dead_letters.model import Letter, LetterFilters, Refusal, Replayed
-from attune.dead_letters.queries import count_letters, find_letter, last_id, waiting_letters
+from attune.dead_letters.queries import count_letters, find_letter, newest_at, waiting_letters
 from attune.dead_letters.steps import mark_replayed
 from attune.kernel.clock import Clock
 from attune.kernel.errors import BusUnavailable, Conflict, NotFound
@@ -79,7 +79,10 @@ class Replayer:
     async def _walk(
         self, filters: LetterFilters, by: IdentityId, limit: int, tally: _Tally
     ) -> None:
-        until, after = await self._database.read(last_id), 0
+        """What dies again meanwhile is newer than all that there were, whatever its id."""
+        until, after = await self._database.read(newest_at), 0
+        if until is None:
+            return
         while max(tally.replayed, len(tally.refused)) < limit:
             letters = await self._database.read(
                 waiting_letters,

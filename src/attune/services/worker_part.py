@@ -93,7 +93,7 @@ class WorkerPart:
         if service is not None:
             await service.stop()
             await self._output.stop()
-            await self._runner.close()
+        await self._runner.close()
         health, self._health = self._health, None
         if health is not None:
             await health.stop()

@@ -266,6 +266,8 @@ async def test_another_attempt_is_told_from_its_beginning(quiet: Plant, watcher:
     made = await quiet.order(watcher, "core.echo")
     execution = ExecutionId(made["id"])
 
+    await quiet.execute("UPDATE entry SET state = 'handed' WHERE execution = :id", id=execution)
+
     async def write(attempt: int, begins_at: int, text: str) -> None:
         chunk = Chunk(execution, "stdout", attempt, begins_at, text)
         await quiet.database.run(keep_output, [chunk])
@@ -274,6 +276,7 @@ async def test_another_attempt_is_told_from_its_beginning(quiet: Plant, watcher:
     async with quiet.open(watcher, log_path(execution)) as stream:
         assert (await stream.event()).data == "first try\n"
         await quiet.execute("UPDATE execution SET attempt = 2 WHERE id = :id", id=execution)
+        await quiet.execute("UPDATE entry SET attempt = 2 WHERE execution = :id", id=execution)
         await write(2, 0, "second")
         event = await stream.event()
         assert (event.name, event.data, event.id) == ("content", "second", "6")

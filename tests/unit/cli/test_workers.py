@@ -18,7 +18,7 @@ from tests.unit.client.fake import MOMENT, FakeServer, page, plain, refusal
 
 API = "/api/v1/workers"
 DOCUMENT = Path(__file__).parents[3] / "docs/operations/workers.md"
-LATER = (datetime.now(UTC) + timedelta(minutes=5, seconds=30)).isoformat()
+LATER = (datetime.now(UTC) + timedelta(days=5, hours=12)).isoformat()
 
 
 def worker(left: int = 3, **more: Any) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_show_has_everything_about_a_worker(attune: CommandLine, server: FakeSer
     assert fields["Answered a probe"].startswith("2026-01-01 12:00:00 UTC")
     assert fields["Owes an answer since"].startswith("2026-01-01 12:00:00 UTC")
     assert re.search(r"Has to do now\n.*\n +42 +a\.b +running +2 ", out)
-    assert re.search(r"Set aside for\n.*\na\.c +5 +in 5 min +no disk", out)
+    assert re.search(r"Set aside for\n.*\na\.c +5 +in 5 d +no disk", out)
     assert re.search(r"History\n.*\nlost .* 31\.5 s +- +silent", out)
 
 
