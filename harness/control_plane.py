@@ -28,8 +28,9 @@ from attune.pipeline.flow import Flow
 from attune.pipeline.outbox import Mail
 from attune.pipeline.processors.executor import Executor
 from attune.pipeline.processors.fallback import Fallback, FallbackConfig
-from attune.pipeline.processors.gate_keeper import GateKeeper, GateKeeperConfig
+from attune.pipeline.processors.gate_keeper import GateKeeper
 from attune.pipeline.processors.proposals import Proposals, ProposalsConfig
+from attune.pipeline.processors.woken import DueConfig
 from attune.pipeline.queues.model import QueueTerms
 from attune.pipeline.queues.redis.link import RedisLink
 from attune.pipeline.queues.redis.mirror import RedisMirror
@@ -108,7 +109,7 @@ class ControlPlane:
         duties: list[Duty[Any]] = [
             *([proposals] if proposals else []),
             Fallback(self.executor_flow, self.clock, FallbackConfig(interval=fallback)),
-            GateKeeper(self.executor_flow, self.clock, GateKeeperConfig(interval=fallback)),
+            GateKeeper(self.executor_flow, self.clock, DueConfig(interval=fallback)),
         ]
         for duty in duties:
             await duty.start()

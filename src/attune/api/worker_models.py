@@ -6,9 +6,10 @@ from typing import Annotated, Any, Self
 import pydantic
 from pydantic import Field
 
+from attune.kernel.settings import WorkerType
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.workers.history import WorkerEvent
-from attune.pipeline.workers.model import HealthState, WorkerStatus, WorkerType
+from attune.pipeline.workers.model import HealthState, WorkerStatus
 from attune.pipeline.workers.queries import SeenWorker
 
 _S = ExecutionStatus

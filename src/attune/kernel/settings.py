@@ -102,17 +102,17 @@ def _default_worker_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
-class WorkerKind(StrEnum):
+class WorkerType(StrEnum):
     LOCAL = "local"
     REMOTE = "remote"
     CONTAINER = "container"
 
 
-def _default_worker_kind() -> WorkerKind:
+def _default_worker_type() -> WorkerType:
     """What container engines leave behind tells that this is one."""
     marks = (Path("/.dockerenv"), Path("/run/.containerenv"))
     inside = any(mark.exists() for mark in marks) or "KUBERNETES_SERVICE_HOST" in os.environ
-    return WorkerKind.CONTAINER if inside else WorkerKind.LOCAL
+    return WorkerType.CONTAINER if inside else WorkerType.LOCAL
 
 
 class WorkerTaint(Section):
@@ -134,7 +134,7 @@ class WorkerSettings(Section):
     capacity: Count = 10
     labels: dict[str, str] = {}
     taints: list[WorkerTaint] = []
-    type: WorkerKind = Field(default_factory=_default_worker_kind)
+    type: WorkerType = Field(default_factory=_default_worker_type)
     health_host: str = "127.0.0.1"
     health_port: Annotated[int, Field(ge=0, le=65535)] = 0
 

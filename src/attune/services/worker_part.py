@@ -15,7 +15,7 @@ from attune.kernel.ids import Ids
 from attune.kernel.settings import Settings
 from attune.pipeline.completion.model import LostWorker
 from attune.pipeline.flow import Flow
-from attune.pipeline.workers.model import Registration, RuntimeSupport, Worker, WorkerType
+from attune.pipeline.workers.model import Registration, RuntimeSupport, Worker
 from attune.pipeline.workers.steps import register
 from attune.services.worker_health import HealthServer
 from attune.store.database import Database, Tx
@@ -170,7 +170,7 @@ class WorkerPart:
             host=base.host,
             port=port,
             labels=settings.labels,
-            worker_type=WorkerType(settings.type.value),
+            worker_type=settings.type,
             taints=[taint.model_dump(exclude_none=True) for taint in settings.taints],
         )
 

@@ -12,7 +12,7 @@ nothing else; what must follow the commit goes to `tx.on_commit`.
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
@@ -144,9 +144,22 @@ class Database(ABC):
 
     async def run(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Commit the step, whole or not at all. A conflict with others is tried again, nothing else is."""
+        return await self._persist(self._run, step, *args, **kwargs)
+
+    async def read(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a step that only reads, on one snapshot, beside the writers."""
+        return await self._persist(self._read, step, *args, **kwargs)
+
+    async def _persist(
+        self,
+        run: Callable[..., Awaitable[T]],
+        step: Step[P, T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         for attempt in range(1, _ATTEMPTS):
             try:
-                return await self._run(step, *args, **kwargs)
+                return await run(step, *args, **kwargs)
             except Contention as error:
                 delay = min(_FIRST_DELAY * 2**attempt, _LONGEST_DELAY)
                 _log.debug(
@@ -156,11 +169,7 @@ class Database(ABC):
                     error=str(error),
                 )
                 await self._clock.sleep(delay * self._random.uniform(0.5, 1.5))
-        return await self._run(step, *args, **kwargs)
-
-    async def read(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a step that only reads, on one snapshot, beside the writers."""
-        return await self._read(step, *args, **kwargs)
+        return await run(step, *args, **kwargs)
 
     def listen(self, topic: str, listener: Listener) -> Callable[[], None]:
         """Call `listener` with the key of each wake; with "" when wakes may have been missed. Returns the way to stop."""

@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 
 from attune.kernel.clock import Clock
-from attune.kernel.errors import DatabaseUnavailable
+from attune.kernel.errors import AttuneError, DatabaseUnavailable
 from attune.kernel.urls import masked
 from attune.store.database import Database, Step, Tx
 from attune.store.dialect import RowsParameter, Statement, for_postgresql
@@ -212,7 +212,7 @@ class PostgreSQLDatabase(Database):
             finally:
                 await pool.release(connection)
         except DRIVER_ERRORS as error:
-            raise translated(error, self._server) or error from error
+            raise _first_cause(error, self._server) from error
 
     async def _acquire(self, pool: asyncpg.Pool) -> asyncpg.Connection:
         try:
@@ -249,6 +249,14 @@ class PostgreSQLDatabase(Database):
             "jsonb", schema="pg_catalog", encoder=json_text, decoder=str
         )
         return connection
+
+
+def _first_cause(error: Exception, server: str) -> Exception:
+    """A rollback over a broken connection fails as well, and says less than what broke it."""
+    cause = error.__context__
+    if isinstance(cause, AttuneError):
+        return cause
+    return translated(error, server) or error
 
 
 async def _keep_session(_: asyncpg.Connection) -> None:

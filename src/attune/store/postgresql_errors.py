@@ -12,7 +12,7 @@ from attune.kernel.errors import (
     MissingReference,
 )
 
-# The last one is what a statement gets that is sent in the very moment its connection breaks.
+# The last one is what a statement gets that is to be sent over a connection which the server is just ending.
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -21,10 +21,14 @@ DRIVER_ERRORS = (
     asyncpg.InternalClientError,
 )
 
+# What a transaction can meet that surely did not commit. The last two are a process that stood still in one, whose
+# session the server ended.
 _CONFLICT = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
     asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InternalClientError,
 )
 _AWAY = (
     asyncpg.PostgresConnectionError,
@@ -32,8 +36,6 @@ _AWAY = (
     asyncpg.InsufficientResourcesError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.InternalClientError,
     OSError,
     TimeoutError,
 )
@@ -45,8 +47,8 @@ def translated(error: Exception, server: str) -> AttuneError | None:
         return _constraint(error)
     if _is_unfit(error):
         return InvalidInput(f"The database cannot hold a value: {error}.")
-    if isinstance(error, _CONFLICT):
-        return Contention(f"Another transaction got in the way: {error}.")
+    if isinstance(error, _CONFLICT) or isinstance(error.__cause__, _CONFLICT):
+        return Contention(f"The transaction was ended by the server: {error}.")
     if isinstance(error, _AWAY) or _is_closed(error):
         reason = str(error) or type(error).__name__
         return DatabaseUnavailable(f"PostgreSQL at {server} is away: {reason}.", server=server)

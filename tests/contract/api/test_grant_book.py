@@ -1,10 +1,11 @@
 """Grants are kept in the process, and dropped when they change."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from attune.catalog.rows import PERMISSION_SETS, change, get
+from attune.catalog.rows import PERMISSION_SETS, TOPIC, change, get
 from attune.identities.grant_book import GrantBook
 from attune.identities.model import Caller, TokenType
 from attune.kernel.ids import IdentityId
@@ -39,7 +40,10 @@ def reads(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_once_warm_nothing_is_asked_of_the_database(
     database: Database, world: World, reads: list[str]
 ) -> None:
+    heard = asyncio.Event()
+    database.listen(TOPIC, lambda _key: heard.set())
     await world.permission_set("x.set", READ)
+    await asyncio.wait_for(heard.wait(), 30)
     book = GrantBook(database)
     for _ in range(3):
         assert (await book.rights_of(CALLER)).allows("keys", "read")

@@ -10,7 +10,8 @@ from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.completion.model import LostWorker
 from attune.pipeline.executions.model import Request
 from attune.pipeline.executions.requests import Order
-from attune.pipeline.processors.gate_keeper import GateKeeper, GateKeeperConfig
+from attune.pipeline.processors.gate_keeper import GateKeeper
+from attune.pipeline.processors.woken import DueConfig
 from attune.store.database import Tx
 from tests.contract.pipeline.bench import Bench
 from tests.contract.pipeline.world import World, eventually
@@ -45,7 +46,7 @@ async def retried_once(bench: Bench) -> None:
 
 
 async def keeper(bench: Bench) -> Counted:
-    config = GateKeeperConfig(interval=10_000.0)
+    config = DueConfig(interval=10_000.0)
     found = Counted(bench.flow, bench.clock.manual, config)
     await found.start()
     bench._stack.push_async_callback(found.stop)

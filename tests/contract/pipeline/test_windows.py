@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from attune.pipeline.processors.gate_keeper import GateKeeper, GateKeeperConfig
+from attune.pipeline.processors.gate_keeper import GateKeeper
+from attune.pipeline.processors.woken import DueConfig
 from tests.contract.pipeline.bench import Bench
 from tests.contract.pipeline.world import eventually
 
@@ -41,7 +42,7 @@ async def test_inside_its_window_nobody_waits_and_what_runs_at_its_end_goes_on(
 
 
 async def test_the_window_opens_by_itself_and_keeps_the_order(bench: Bench) -> None:
-    gates = GateKeeper(bench.flow, bench.clock.manual, GateKeeperConfig(interval=1e6))
+    gates = GateKeeper(bench.flow, bench.clock.manual, DueConfig(interval=1e6))
     await gates.start()
     bench._stack.push_async_callback(gates.stop)
     await bench.policy(windows=[OFFICE], concurrency_limit=1)

@@ -3,7 +3,9 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 
+import asyncpg
 import pytest
 
 from attune.kernel.clock import SystemClock
@@ -92,3 +94,30 @@ async def test_who_waits_for_long_for_one_that_works_gets_the_lock_in_the_end(
     await other.run(weigh, 5)
     await working
     assert await other.read(weight) == 5
+
+
+@pytest.mark.parametrize("way", ["run", "read"])
+async def test_a_process_that_stood_still_begins_its_step_again(
+    world: PostgreSQLWorld, database: Database, way: str
+) -> None:
+    """The server gave its session up meanwhile, so nothing of the step has happened."""
+    sessions: list[int] = []
+
+    async def stand_still(tx: Tx) -> int:
+        sessions.append(await tx.one(int, "SELECT pg_backend_pid()"))
+        if len(sessions) == 1:
+            await tx.execute("SET LOCAL idle_in_transaction_session_timeout = '1ms'")
+            with ThreadPoolExecutor(1) as elsewhere:
+                elsewhere.submit(asyncio.run, gone(world.url, sessions[0])).result()
+        return await tx.one(int, "SELECT 7")
+
+    assert await getattr(database, way)(stand_still) == 7
+    assert len(set(sessions)) == 2
+
+
+async def gone(url: str, session: int) -> None:
+    connection = await asyncpg.connect(url)
+    async with asyncio.timeout(BOUND):
+        while await connection.fetchval("SELECT 1 FROM pg_stat_activity WHERE pid = $1", session):
+            await asyncio.sleep(0.01)
+    await connection.close()

@@ -4,11 +4,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId, WorkerId
+from attune.kernel.settings import WorkerType
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.policies.model import GateName
 from attune.pipeline.queues.model import Entry, State
 from attune.pipeline.scheduling.model import Demand, Waiting
-from attune.pipeline.workers.model import RuntimeSupport, Worker, WorkerStatus, WorkerType
+from attune.pipeline.workers.model import RuntimeSupport, Worker, WorkerStatus
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PYTHON = RuntimeSupport("python", ["3.11.2", "3.12.1"])

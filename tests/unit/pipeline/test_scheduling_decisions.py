@@ -5,12 +5,13 @@ from typing import Any
 
 from attune.catalog.placement import Needs
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId, WorkerId
+from attune.kernel.settings import WorkerType
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.policies.model import GateName
 from attune.pipeline.queues.model import Entry, State
 from attune.pipeline.scheduling.decide import place
 from attune.pipeline.scheduling.model import Demand, Terms, Waiting
-from attune.pipeline.workers.model import RuntimeSupport, Worker, WorkerStatus, WorkerType
+from attune.pipeline.workers.model import RuntimeSupport, Worker, WorkerStatus
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from attune.kernel.ids import WorkerId
+from attune.kernel.settings import WorkerType
 from attune.pipeline.processors.worker_health import Watch
 from attune.pipeline.workers.decide import health_of, is_stale, probing
-from attune.pipeline.workers.model import Asked, HealthState, Worker, WorkerStatus, WorkerType
+from attune.pipeline.workers.model import Asked, HealthState, Worker, WorkerStatus
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 WORKER = Worker(

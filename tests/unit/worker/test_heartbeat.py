@@ -10,8 +10,9 @@ import pytest
 from attune.kernel.clock import SystemClock
 from attune.kernel.errors import DatabaseUnavailable
 from attune.kernel.ids import WorkerId
+from attune.kernel.settings import WorkerType
 from attune.pipeline.workers.beats import NameTaken, beat, sign_off
-from attune.pipeline.workers.model import Worker, WorkerStatus, WorkerType
+from attune.pipeline.workers.model import Worker, WorkerStatus
 from attune.worker.heart_line import OwnLine, SharedLine
 from attune.worker.heartbeat import Heartbeat
 from harness.control_plane import eventually

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from attune.kernel.ids import IdentityId, WorkerId
+from attune.kernel.settings import WorkerType
 
 
 class WorkerStatus(StrEnum):
@@ -14,12 +15,6 @@ class WorkerStatus(StrEnum):
     INACTIVE = "inactive"
     BUSY = "busy"
     ERROR = "error"
-
-
-class WorkerType(StrEnum):
-    LOCAL = "local"
-    REMOTE = "remote"
-    CONTAINER = "container"
 
 
 class HealthState(StrEnum):
