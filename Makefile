@@ -33,7 +33,7 @@ format: bootstrap ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: servers ## run the benchmarks, against real servers (ARGS= chooses)
+bench: servers ## measure Attune and its peers, on real servers (ARGS="--quick pipeline" chooses)
 	$(BIN)/python -m bench $(ARGS)
 
 lock: ## renew the lock files from pyproject.toml (ARGS=--upgrade for newer versions)

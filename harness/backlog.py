@@ -122,7 +122,7 @@ class Backlog:
         )
         outbox = Outbox(tx, self.flow.mail)
         done = await complete(tx, self.flow.scheduler, outbox, self._worker, [end], now)
-        tx.on_commit(lambda: self.held.extend(done.handed))
+        tx.on_commit(lambda: self.held.extend(one.execution for one in done.handed))
         return done
 
     async def _grow(self, tx: Tx, count: int) -> None:

@@ -103,7 +103,7 @@ class ControlPlane:
     async def start_executor(self, *, fallback: float = 3600) -> None:
         """Its fallback is far away, so that what a test sees came of messages."""
         flow, proposals = self.executor_flow, self._proposals(fallback)
-        for processor in Executor(flow, self.bus, ["worker:local"], proposals).processors():
+        for processor in Executor(flow, self.bus, proposals).processors():
             await processor.start()
             self._stack.push_async_callback(processor.stop)
         duties: list[Duty[Any]] = [

@@ -1,5 +1,7 @@
 """The application: routes, and how errors are shown."""
 
+from typing import Any
+
 from fastapi import FastAPI
 
 from attune import __version__
@@ -13,7 +15,7 @@ from attune.api.authentication import install_authentication
 from attune.api.body_limit import JSON_BYTES, BodyLimit
 from attune.api.dead_letters import dead_letter_routes
 from attune.api.decisions import decision_routes
-from attune.api.description import TAGS
+from attune.api.description import TAGS, with_error_shape
 from attune.api.docs import docs_routes
 from attune.api.enforcements import enforcement_routes
 from attune.api.errors import install_error_handlers
@@ -42,8 +44,13 @@ from attune.api.why import why_routes
 from attune.api.workers import worker_routes
 
 
+class _Application(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        return with_error_shape(super().openapi())
+
+
 def create_app(parts: ApiParts) -> FastAPI:
-    app = FastAPI(
+    app = _Application(
         title="Attune",
         version=__version__,
         summary="Event-driven automation with order and limits you can prove",

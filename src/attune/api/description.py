@@ -4,6 +4,9 @@ from typing import Any, Final
 
 from attune.api.answers import ErrorAnswer
 
+_ERROR_CONTENT: Final = {
+    "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorAnswer.__name__}"}}
+}
 _MEANINGS: Final = {
     400: "The request cannot be read, or asks for what cannot be had.",
     401: "No token, or one that is not valid.",
@@ -46,8 +49,15 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def open_refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """These alone."""
+    """These alone. They refer to their shape by name: a model for each would make the routes twice as slow to build."""
     return {
-        status: {"model": ErrorAnswer, "description": _MEANINGS[status]}
+        status: {"description": _MEANINGS[status], "content": _ERROR_CONTENT}
         for status in sorted(set(statuses))
     }
+
+
+def with_error_shape(schema: dict[str, Any]) -> dict[str, Any]:
+    """The description with the shape to which all refusals refer."""
+    schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+    schemas.setdefault(ErrorAnswer.__name__, ErrorAnswer.model_json_schema(mode="serialization"))
+    return schema

@@ -9,14 +9,15 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Final
 
 import typer
 
+import attune
 from attune.cli.choices import Output, Url, remember
 from attune.cli.commands import COMMANDS
 from attune.cli.quick import QuickGroup
+from attune.cli.starting import loading
 from attune.kernel.errors import AttuneError
 
 _TAKE_A_VALUE: Final = frozenset({"-o", "--output", "--url"})
@@ -25,7 +26,9 @@ _TAKE_A_VALUE: Final = frozenset({"-o", "--output", "--url"})
 def main() -> None:
     """Errors that we foresaw are one sentence; anything else is a bug and shows its traceback."""
     try:
-        app_for(_words(sys.argv[1:], os.environ))()
+        with loading():
+            app = app_for(_words(sys.argv[1:], os.environ))
+        app()
     except AttuneError as error:
         typer.secho(f"attune: {error.message}", fg=typer.colors.RED, err=True)
         sys.exit(2)
@@ -88,7 +91,7 @@ def _listed() -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"attune {version('attune-engine')}")
+        typer.echo(f"attune {attune.__version__}")
         raise typer.Exit
 
 

@@ -10,6 +10,7 @@ import typer
 import uvloop
 
 from attune.cli.options import ConfigFile, settings_and_logs
+from attune.cli.starting import loading
 from attune.services.process import Process
 from attune.services.roles import Role, everything, role
 
@@ -46,16 +47,17 @@ def up(
     demo: Demo = True,
 ) -> None:
     settings = settings_and_logs(config, data_dir=data_dir, server__host=host, server__port=port)
-    _run(everything(settings, _announce, demo=demo))
+    _run(lambda: everything(settings, _announce, demo=demo))
 
 
 def _runner(one: Role) -> Callable[..., None]:
     def run(config: ConfigFile = None, host: Host = None, port: Port = None) -> None:
         settings = settings_and_logs(config, server__host=host, server__port=port)
-        _run(role(one, settings))
+        _run(lambda: role(one, settings))
 
     def run_without_address(config: ConfigFile = None) -> None:
-        _run(role(one, settings_and_logs(config)))
+        settings = settings_and_logs(config)
+        _run(lambda: role(one, settings))
 
     return run if one is Role.API else run_without_address
 
@@ -67,7 +69,9 @@ def _announce(address: str) -> None:
     typer.echo("  stop    Ctrl-C")
 
 
-def _run(process: Process) -> None:
+def _run(make: Callable[[], Process]) -> None:
+    with loading():
+        process = make()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code = runner.run(process.run())
     sys.exit(code)

@@ -7,6 +7,7 @@ Whatever is not plain here goes through it as ever, so nothing but the time diff
 import functools
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -53,4 +54,6 @@ def _plain(parameter: Any, value: Any) -> Any:
         return value
     if isinstance(kind, type) and issubclass(kind, StrEnum) and value in {*kind}:
         return kind(value)
+    if kind is Path and isinstance(value, str):
+        return Path(value)
     return msgspec.UNSET

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from attune.expressions.budget import DEPTH, Budget
 from attune.expressions.criteria import ALIASES, CRITERIA
 from attune.expressions.errors import ExpressionError
@@ -22,6 +24,7 @@ from attune.expressions.judgements import (
     shortened,
 )
 from attune.expressions.language import compile_expression
+from attune.expressions.requirements import Requirement
 from attune.expressions.values import Scope, measure, shown
 
 _PRESENCE = {"exists": True, "nexists": False}
@@ -42,6 +45,8 @@ class Verdict:
 class Condition:
     paths: frozenset[tuple[str | int, ...]]
     """Every name that checking may read, with the constant keys below it."""
+    requirements: tuple[Requirement, ...]
+    """Equalities without any one of which it does not match; the first one's refusal, if any, is the reason."""
     _check: Check
 
     @property
@@ -62,7 +67,7 @@ def compile_condition(
     """`field` is where the conditions stand in their document, for the errors."""
     compiler = _Compiler(functions)
     check = compiler.compile(spec, field, 0)
-    return Condition(frozenset(compiler.paths), check)
+    return Condition(frozenset(compiler.paths), check.requirements(), check)
 
 
 class _Compiler:
@@ -145,7 +150,8 @@ class _Compiler:
             measure(spec["value"], Budget())
             test = CRITERIA[operator](spec["value"])
         statement = shortened(f"{path.written} {operator} {shown(spec['value'])}")
-        return Comparing(statement, path, test)
+        equal_to = spec["value"] if operator == "equals" else UNSET
+        return Comparing(statement, path, test, equal_to)
 
 
 @contextmanager

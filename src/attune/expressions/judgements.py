@@ -6,7 +6,10 @@ open matches neither as it is nor negated.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec import UNSET
 
 from attune.expressions import closures
 from attune.expressions.budget import Budget
@@ -14,10 +17,14 @@ from attune.expressions.criteria import Test
 from attune.expressions.errors import ExpressionError, Unfit
 from attune.expressions.fields import Field, observed
 from attune.expressions.language import Clause, Expression
+from attune.expressions.requirements import Place, Refusal, Requirement, is_plain, stand_in
+from attune.expressions.syntax import Path
 from attune.expressions.values import Absent, Scope
 
 _LONGEST_REASON = 500
 _MOST_VALUES = 4
+_KEPT_PLACES = 1024
+_UNSPENT = Budget()  # reading a path costs nothing
 
 
 class Judgement(NamedTuple):
@@ -43,6 +50,10 @@ class Check(ABC):
     @abstractmethod
     def judge(self, scope: Scope, budget: Budget, /) -> Judgement: ...
 
+    def requirements(self) -> tuple[Requirement, ...]:
+        """Equalities without any one of which it is not true. Only the first may have a refusal of its own."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Always(Check):
@@ -66,6 +77,14 @@ class Presence(Check):
 class Comparing(Check):
     field: Field
     test: Test
+    equal_to: object = UNSET
+    """The constant, where the test is a plain equality."""
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        if self.equal_to is UNSET or not is_plain(self.equal_to):
+            return ()
+        refusal = Refusal(self.statement, tells_absence=True)
+        return (Requirement(_place_of_field(self.field), stand_in(self.equal_to), refusal),)
 
     def judge(self, scope: Scope, budget: Budget, /) -> Judgement:
         value = self.field.read(scope)
@@ -87,6 +106,19 @@ class Comparing(Check):
 @dataclass(frozen=True, slots=True)
 class Expressed(Check):
     expression: Expression
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """With several clauses a missing value is told with the clause, or without, as the others come out."""
+        alone = len(self.expression.clauses) == 1
+        found = []
+        for number, clause in enumerate(self.expression.clauses):
+            if clause.equality is not None:
+                path, constant = clause.equality
+                words = Refusal(shortened(clause.text), tells_absence=alone)
+                place = _place_of_path(path.root, path.keys)
+                refusal = words if number == 0 else None
+                found.append(Requirement(place, stand_in(constant), refusal))
+        return tuple(found)
 
     def judge(self, scope: Scope, budget: Budget, /) -> Judgement:
         try:
@@ -110,6 +142,12 @@ class Expressed(Check):
 @dataclass(frozen=True, slots=True)
 class AllOf(Check):
     checks: tuple[Check, ...]
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The first check's reason goes before that of any other, whether it is false or open."""
+        first, *others = self.checks
+        rest = [one for check in others for one in check.requirements()]
+        return (*first.requirements(), *(one._replace(refusal=None) for one in rest))
 
     def judge(self, scope: Scope, budget: Budget, /) -> Judgement:
         first = HOLDS
@@ -150,6 +188,18 @@ class Negated(Check):
         if inner.truth:
             return _fails(f"{self.check.statement}: it holds, and must not")
         return HOLDS if inner.truth is False else inner
+
+
+@lru_cache(maxsize=_KEPT_PLACES)
+def _place_of_field(field: Field) -> Place:
+    return Place(field.written, field.root, "it", field.read)
+
+
+@lru_cache(maxsize=_KEPT_PLACES, typed=True)
+def _place_of_path(root: str, keys: tuple[str | int, ...]) -> Place:
+    path = Path(root, keys, start=0, end=0)
+    read = closures.path(path)
+    return Place(path.written, root, path.written, lambda scope: read(scope, _UNSPENT))
 
 
 def _seen(clause: Clause, value: object, scope: Scope, budget: Budget) -> str:

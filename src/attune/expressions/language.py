@@ -31,11 +31,15 @@ _KEPT = 1024
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A part of an expression, for the sentence that tells why it did not hold."""
+    """A part of an expression, for the sentence that tells why it did not hold.
+
+    `equality` is there where it is nothing but `path == constant`.
+    """
 
     text: str
     paths: tuple[Path, ...]
     evaluate: Evaluate
+    equality: tuple[Path, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def compile_expression(source: str, functions: Functions = BUILTIN) -> Expressio
     parts = tree.operands if isinstance(tree, Conjunction) else (tree,)
     compiled = [compiler.compile(part) for part in parts]
     clauses = tuple(
-        Clause(source[part.start : part.end], _paths(part), evaluate)
+        Clause(source[part.start : part.end], _paths(part), evaluate, _equality(part))
         for part, evaluate in zip(parts, compiled, strict=True)
     )
     return Expression(
@@ -153,3 +157,12 @@ def _unknown_function(name: str, functions: Functions, column: int) -> Expressio
 
 def _paths(node: Node) -> tuple[Path, ...]:
     return tuple(part for part in walk(node) if isinstance(part, Path))
+
+
+def _equality(node: Node) -> tuple[Path, object] | None:
+    match node:
+        case Comparison(operator="==", left=Path() as path, right=Literal(value=constant)):
+            return path, constant
+        case Comparison(operator="==", left=Literal(value=constant), right=Path() as path):
+            return path, constant
+    return None

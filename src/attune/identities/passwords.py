@@ -1,6 +1,7 @@
 """Passwords are kept as argon2id hashes, made beside the event loop."""
 
 import asyncio
+import base64
 from typing import Final
 
 import argon2
@@ -19,7 +20,7 @@ class Passwords:
         self._hasher = argon2.PasswordHasher(
             time_cost=time_cost, memory_cost=memory_kib, parallelism=1
         )
-        self._nobodys = self._hasher.hash("nobody has this hash")
+        self._nobodys = _hash_of_nothing(time_cost, memory_kib)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def hash(self, password: str) -> str:
@@ -41,3 +42,9 @@ class Passwords:
             return self._hasher.verify(kept, password)
         except (VerificationError, InvalidHashError):
             return False
+
+
+def _hash_of_nothing(time_cost: int, memory_kib: int) -> str:
+    """A hash that no password has: to check one against it costs as much as against a real one, to make it nothing."""
+    salt, digest = (base64.b64encode(bytes(size)).decode().rstrip("=") for size in (16, 32))
+    return f"$argon2id$v=19$m={memory_kib},t={time_cost},p=1${salt}${digest}"

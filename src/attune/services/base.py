@@ -1,6 +1,9 @@
 """What every role stands on."""
 
+import os
 import random
+import socket
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -20,11 +23,13 @@ from attune.pipeline.queues.model import QueueTerms
 from attune.pipeline.scheduling.model import Terms
 from attune.services.connections import BusPart, DatabasePart
 from attune.services.part import Part
+from attune.services.process import Process
 from attune.services.secrets import with_secrets
 from attune.store.database import Database
 from attune.store.opening import database_from
 
 _MISSED_BEATS: Final = 3
+_EXTRA_GRACE: Final = 10.0  # on top of what a worker may take to finish, to close connections
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,17 @@ class Base:
         )
         mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
         return Flow(self.database, self.clock, mail, terms, through=through)
+
+    def process(
+        self, name: str, parts: Sequence[Part], ready: Callable[[], None] = lambda: None
+    ) -> Process:
+        grace = self.settings.worker.shutdown_timeout + _EXTRA_GRACE
+        return Process(name, parts, grace=grace, ready=ready)
+
+
+def source_of(role: str) -> str:
+    """The name under which the messages of one process of many go out."""
+    return f"{role}@{socket.gethostname()}-{os.getpid()}"
 
 
 def base_from(settings: Settings) -> Base:

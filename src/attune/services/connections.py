@@ -1,5 +1,6 @@
 """The parts that connect a process to its servers. A server that is still starting is waited for."""
 
+import importlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -8,8 +9,7 @@ import structlog
 from attune.bus.port import Bus
 from attune.kernel.clock import Clock
 from attune.kernel.errors import Unavailable
-from attune.pipeline.queues.redis.link import RedisLink
-from attune.store import migrate
+from attune.services.schema_check import has_this_schema
 from attune.store.database import Database
 
 _FIRST_DELAY: Final = 0.2
@@ -36,11 +36,12 @@ class DatabasePart:
         await self._database.close()
 
     async def _open(self) -> None:
+        """What makes a schema takes longer to load than a small process: it is asked where one is wanting."""
         await self._database.open()
-        if self._upgrade:
-            await migrate.upgrade(self._url)
-        else:
-            await migrate.check(self._url)
+        if await has_this_schema(self._database):
+            return
+        migrate = importlib.import_module("attune.store.migrate")
+        await (migrate.upgrade if self._upgrade else migrate.check)(self._url)
 
 
 class BusPart:
@@ -55,21 +56,6 @@ class BusPart:
 
     async def stop(self) -> None:
         await self._bus.close()
-
-
-class RedisPart:
-    """Never waited for: while Redis is away the database does its work."""
-
-    name = "redis"
-
-    def __init__(self, link: RedisLink) -> None:
-        self._link = link
-
-    async def start(self) -> None:
-        """Connections are made when they are needed."""
-
-    async def stop(self) -> None:
-        await self._link.close()
 
 
 async def _until_available(

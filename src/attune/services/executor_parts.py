@@ -1,7 +1,7 @@
 """The parts of an executor: what reads its queues, and its duties."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import importlib
+from typing import Any
 
 from attune.dead_letters.keeper import DeadLetterKeeper
 from attune.kernel.settings import QueueBackend
@@ -11,7 +11,6 @@ from attune.pipeline.processors.dead_letter_handler import DeadLetterHandler
 from attune.pipeline.processors.executor import Executor
 from attune.pipeline.processors.fallback import Fallback
 from attune.pipeline.processors.gate_keeper import GateKeeper
-from attune.pipeline.processors.proposals import Proposals
 from attune.pipeline.processors.queue_timeout import QueueTimeout
 from attune.pipeline.processors.retry_release import RetryRelease
 from attune.pipeline.processors.run_deadline import RunDeadlineConfig, RunDeadlineMonitor
@@ -25,21 +24,21 @@ from attune.pipeline.processors.worker_health import (
     WorkerProbesConfig,
 )
 from attune.pipeline.queues.adaptation import AdaptiveLimits
-from attune.pipeline.queues.redis.link import RedisLink
-from attune.pipeline.queues.redis.mirror import RedisMirror
-from attune.pipeline.queues.redis.queue import RedisQueue
-from attune.services.base import Base
-from attune.services.connections import RedisPart
+from attune.services.base import Base, source_of
 from attune.services.part import Part
 
 
-def executor_parts(base: Base, flow: Flow, beside: Collection[str] = ()) -> list[Part]:
+def parts(base: Base) -> list[Part]:
+    return executor_parts(base, base.flow(source_of("executor"), through=True))
+
+
+def executor_parts(base: Base, flow: Flow) -> list[Part]:
     redis = _redis_parts(base, flow)
     queue: list[Part] = [redis.link, redis.proposals] if redis else []
     return [
         DeadLetterKeeper(base.bus, base.database, base.clock, DeadLetterHandler(flow).handle),
         *queue,
-        *Executor(flow, base.bus, beside, redis.proposals if redis else None).processors(),
+        *Executor(flow, base.bus, redis.proposals if redis else None).processors(),
         Fallback(flow, base.clock),
         GateKeeper(flow, base.clock),
         QueueTimeout(flow, base.clock),
@@ -62,17 +61,10 @@ def _monitors(base: Base, flow: Flow) -> list[Part]:
     ]
 
 
-@dataclass(frozen=True)
-class _RedisParts:
-    link: RedisPart
-    proposals: Proposals
-
-
-def _redis_parts(base: Base, flow: Flow) -> _RedisParts | None:
-    """Where Redis keeps the queues beside the database."""
+def _redis_parts(base: Base, flow: Flow) -> Any:
+    """Where Redis keeps the queues beside the database, and loaded only there; else None."""
     url = base.settings.redis.url
     if base.settings.executor.queue.backend is not QueueBackend.REDIS or url is None:
         return None
-    link = RedisLink(url.get_secret_value(), base.clock)
-    mirror = RedisMirror(link, base.database, base.clock, base.ids)
-    return _RedisParts(RedisPart(link), Proposals(flow, RedisQueue(link), mirror, base.clock))
+    module = importlib.import_module("attune.services.redis_parts")
+    return module.redis_parts(base, flow, url.get_secret_value())

@@ -15,6 +15,7 @@ from attune.kernel.ids import Ids
 from attune.kernel.settings import Settings
 from attune.pipeline.completion.model import LostWorker
 from attune.pipeline.flow import Flow
+from attune.pipeline.scheduling.hand_off import HandOff
 from attune.pipeline.workers.model import Registration, RuntimeSupport, Worker
 from attune.pipeline.workers.steps import register
 from attune.services.worker_health import HealthServer
@@ -22,7 +23,6 @@ from attune.store.database import Database, Tx
 from attune.store.opening import database_from
 from attune.worker.assembly import Places
 from attune.worker.detection import Found, found_runtimes, supported_runtimes, supports
-from attune.worker.handoffs import HandOff
 from attune.worker.health import Health
 from attune.worker.heart_line import Line, OwnLine, SharedLine
 from attune.worker.heartbeat import Heartbeat
@@ -68,10 +68,6 @@ class WorkerPart:
         self._programs: dict[str, Found] = {}
         self._service: WorkerService | None = None
         self._health: HealthServer | None = None
-
-    @property
-    def source(self) -> str:
-        return self._base.flow.mail.source
 
     @property
     def health_address(self) -> str | None:

@@ -76,6 +76,17 @@ class Tx(ABC):
         """Run a statement for its effect; the number of rows it touched."""
         return await self._execute(sql, parameters)
 
+    async def later(self, sql: str, /, **parameters: Any) -> None:
+        """A write whose effect nobody needs to know: it goes with others, before the next statement or the commit.
+
+        Until then it must touch no row that another such write touches.
+        """
+        await self._execute(sql, parameters)
+
+    async def insert_later(self, table: sa.Table, rows: Sequence[msgspec.Struct]) -> None:
+        """The same for rows."""
+        await self.insert(table, rows)
+
     async def insert(
         self, table: sa.Table, rows: Sequence[msgspec.Struct], *, skip_existing: bool = False
     ) -> int:
@@ -109,9 +120,7 @@ class Tx(ABC):
             ) from self.failure
 
     def _check_parameters(self, statement: Statement, given: dict[str, Any]) -> None:
-        if len(given) == len(statement.parameters) and all(
-            name in given for name in statement.names
-        ):
+        if given.keys() == statement.names:
             return
         raise StepMisuse(
             f"The statement takes the parameters {sorted(statement.names)}, not {sorted(given)}.",

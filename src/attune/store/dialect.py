@@ -35,7 +35,8 @@ class Statement:
 
     sql: str
     parameters: tuple[str | RowsParameter, ...]
-    names: tuple[str, ...]
+    tables: tuple[RowsParameter, ...]
+    names: frozenset[str]
 
 
 _VERBATIM = r"(?P<verbatim> '(?:[^']|'')*' | \"(?:[^\"]|\"\")*\" | --[^\n]* )"
@@ -69,8 +70,9 @@ class _Writer:
 
     def write(self, sql: str) -> Statement:
         text = self.translate(sql)
+        tables = tuple(p for p in self.parameters if isinstance(p, RowsParameter))
         names = (p if isinstance(p, str) else p.name for p in self.parameters)
-        return Statement(text, tuple(self.parameters), tuple(names))
+        return Statement(text, tuple(self.parameters), tables, frozenset(names))
 
     def translate(self, sql: str) -> str:
         parts: list[str] = []

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from attune.kernel.errors import StepMisuse
-from attune.store.dialect import sent_as
 from attune.store.values import json_text, to_micros
 
 Encoder = Callable[[Any], Any]
@@ -23,18 +22,18 @@ _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 class Insert:
     """The statement for each database, how a struct becomes its values, and which of them need encoding."""
 
+    table: str
     for_postgresql: str
     for_sqlite: str
     pick: Callable[[msgspec.Struct], tuple[Any, ...]]
-    postgresql_encoders: tuple[tuple[int, Encoder], ...]
+    as_json: bool
     sqlite_encoders: tuple[tuple[int, Encoder], ...]
 
-    def columns_of(self, rows: Sequence[msgspec.Struct]) -> list[Sequence[Any]]:
-        """One sequence for each column, as PostgreSQL's unnest takes them."""
-        columns: list[Sequence[Any]] = list(zip(*map(self.pick, rows), strict=True))
-        for i, encode in self.postgresql_encoders:
-            columns[i] = [None if value is None else encode(value) for value in columns[i]]
-        return columns
+    def values_of(self, rows: Sequence[msgspec.Struct]) -> list[Any]:
+        """As PostgreSQL's statement takes them: one JSON text, or where there are bytes one array for each column."""
+        if self.as_json:
+            return [json_text(rows)]
+        return list(zip(*map(self.pick, rows), strict=True))
 
     def rows_of(self, rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
         """One list for each row, as SQLite's executemany takes them."""
@@ -55,11 +54,14 @@ def insert_plan(table: sa.Table, kind: type[msgspec.Struct], skip_existing: bool
     types = [_postgresql_type(table.columns[name]) for name in names]
     end = " ON CONFLICT DO NOTHING" if skip_existing else ""
     into = f"INSERT INTO {table.name} ({', '.join(names)})"
+    as_json = "bytea" not in types
+    source = _from_json(names, types) if as_json else _from_arrays(names, types)
     return Insert(
-        for_postgresql=f"{into} {_from_arrays(names, types)}{end}",
+        table=table.name,
+        for_postgresql=f"{into} {source}{end}",
         for_sqlite=f"{into} VALUES ({', '.join('?' for _ in names)}){end}",
         pick=_picker(names),
-        postgresql_encoders=_encoders(types, {"jsonb": json_text}),
+        as_json=as_json,
         sqlite_encoders=_encoders(types, _SQLITE_ENCODERS),
     )
 
@@ -75,13 +77,15 @@ def _encoders(types: list[str], known: dict[str, Encoder]) -> tuple[tuple[int, E
     return tuple((i, known[kind]) for i, kind in enumerate(types) if kind in known)
 
 
+def _from_json(names: tuple[str, ...], types: list[str]) -> str:
+    """Far cheaper for this process than arrays, whose elements its driver encodes one by one."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
+    return f"SELECT {', '.join(names)} FROM json_to_recordset($1::json) AS sent({columns})"
+
+
 def _from_arrays(names: tuple[str, ...], types: list[str]) -> str:
-    arrays = ", ".join(f"${i}::{sent_as(kind)}[]" for i, kind in enumerate(types, start=1))
-    picked = ", ".join(
-        f"{name}::jsonb" if kind == "jsonb" else name
-        for name, kind in zip(names, types, strict=True)
-    )
-    return f"SELECT {picked} FROM unnest({arrays}) AS sent({', '.join(names)})"
+    arrays = ", ".join(f"${i}::{kind}[]" for i, kind in enumerate(types, start=1))
+    return f"SELECT {', '.join(names)} FROM unnest({arrays}) AS sent({', '.join(names)})"
 
 
 def _postgresql_type(column: sa.Column[Any]) -> str:

@@ -19,11 +19,12 @@ from attune.kernel.urls import masked
 from attune.store.database import Database, Step, Tx
 from attune.store.dialect import RowsParameter, Statement, for_postgresql
 from attune.store.id_reserve import IdReserve
-from attune.store.inserts import Insert
+from attune.store.inserts import Insert, insert_plan
 from attune.store.notifications import CHANNEL, NotificationListener
 from attune.store.postgresql_errors import DRIVER_ERRORS, translated
 from attune.store.schema import SCHEMA
 from attune.store.values import Row, json_text
+from attune.store.writes import Write, together
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -41,6 +42,7 @@ _PLANNING: Final = {"enable_bitmapscan": "off", "jit": "off"}
 # a word: its locks must not hold up all others until it is back. Whoever waits for a lock gives up before that and tries
 # again, so that of such a process nothing is left in the line when the lock is free at last.
 _LEFT_BEHIND: Final = {"idle_in_transaction_session_timeout": "5s", "lock_timeout": "4s"}
+_NOTIFY: Final = f"SELECT pg_notify('{CHANNEL}', wake) FROM unnest($1::text[]) AS wake"
 
 
 class PostgreSQLTx(Tx):
@@ -52,6 +54,7 @@ class PostgreSQLTx(Tx):
         self._server = server
         self._ids = ids
         self._fetched = IdReserve()
+        self._writes: list[Write] = []
 
     async def next_ids(self, table: sa.Table, count: int = 1) -> list[int]:
         if not self._fetched.has(table.name) and (kept := self._ids.take(table.name, count)):
@@ -70,7 +73,7 @@ class PostgreSQLTx(Tx):
     async def _fetch(
         self, sql: str, parameters: dict[str, Any]
     ) -> tuple[tuple[str, ...], Sequence[Row]]:
-        statement = self._prepared(sql, parameters)
+        statement = await self._prepared(sql, parameters)
         try:
             rows = await self._connection.fetch(statement.sql, *_bound(statement, parameters))
         except DRIVER_ERRORS as error:
@@ -78,7 +81,7 @@ class PostgreSQLTx(Tx):
         return (tuple(rows[0].keys()) if rows else ()), rows
 
     async def _execute(self, sql: str, parameters: dict[str, Any]) -> int:
-        statement = self._prepared(sql, parameters)
+        statement = await self._prepared(sql, parameters)
         try:
             bound = _bound(statement, parameters)
             return _touched(await self._connection.execute(statement.sql, *bound))
@@ -87,21 +90,55 @@ class PostgreSQLTx(Tx):
 
     async def _insert(self, insert: Insert, rows: Sequence[msgspec.Struct]) -> int:
         self._check_usable()
+        await self._flush()
         try:
-            columns = insert.columns_of(rows)
-            return _touched(await self._connection.execute(insert.for_postgresql, *columns))
+            values = insert.values_of(rows)
+            return _touched(await self._connection.execute(insert.for_postgresql, *values))
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 
-    async def notify(self) -> None:
-        """Send the wakes with the commit: PostgreSQL delivers them only if it succeeds, and once each."""
+    async def later(self, sql: str, /, **parameters: Any) -> None:
+        self._check_usable()
+        statement = self._checked(sql, parameters)
+        await self._put_off(Write(statement.sql, _bound(statement, parameters)))
+
+    async def insert_later(self, table: sa.Table, rows: Sequence[msgspec.Struct]) -> None:
+        self._check_usable()
+        if rows:
+            insert = insert_plan(table, type(rows[0]), skip_existing=False)
+            await self._put_off(Write(insert.for_postgresql, insert.values_of(rows)))
+
+    async def finish(self) -> None:
+        """Write what was put off, and send the wakes with the commit: PostgreSQL delivers them only if it succeeds,
+        and once each."""
+        if self.failure is not None:
+            raise self.failure
         if self.wakes:
             wakes = [f"{topic}\n{key}" for topic, key in sorted(self.wakes)]
-            sql = f"SELECT pg_notify('{CHANNEL}', wake) FROM unnest($1::text[]) AS wake"
-            await self._connection.execute(sql, wakes)
+            self._writes.append(Write(_NOTIFY, [wakes]))
+        await self._flush()
 
-    def _prepared(self, sql: str, parameters: dict[str, Any]) -> Statement:
+    async def _put_off(self, write: Write) -> None:
+        if any(one.target == write.target for one in self._writes):
+            await self._flush()
+        self._writes.append(write)
+
+    async def _flush(self) -> None:
+        if not self._writes:
+            return
+        write = together(self._writes)
+        self._writes = []
+        try:
+            await self._connection.execute(write.sql, *write.values)
+        except DRIVER_ERRORS as error:
+            raise self._failed(error) from error
+
+    async def _prepared(self, sql: str, parameters: dict[str, Any]) -> Statement:
         self._check_usable()
+        await self._flush()
+        return self._checked(sql, parameters)
+
+    def _checked(self, sql: str, parameters: dict[str, Any]) -> Statement:
         statement = for_postgresql(sql)
         self._check_parameters(statement, parameters)
         return statement
@@ -185,9 +222,7 @@ class PostgreSQLDatabase(Database):
             tx = PostgreSQLTx(connection, self._server, self._ids)
             async with connection.transaction():
                 result = await step(tx, *args, **kwargs)
-                if tx.failure is not None:
-                    raise tx.failure
-                await tx.notify()
+                await tx.finish()
         tx.keep_ids()
         for effect in tx.effects:
             effect()

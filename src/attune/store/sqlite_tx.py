@@ -2,19 +2,22 @@
 
 import sqlite3
 from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import sqlalchemy as sa
 
 from attune.kernel.errors import StepMisuse
 from attune.store.database import Tx
-from attune.store.dialect import RowsParameter, for_sqlite
+from attune.store.dialect import Statement, for_sqlite
 from attune.store.inserts import Insert
 from attune.store.sqlite_errors import DRIVER_ERRORS, translated
-from attune.store.values import Row, json_text, sqlite_list, sqlite_value
+from attune.store.values import PLAIN, Row, sqlite_rows, sqlite_value
 
 T = TypeVar("T")
+
+# What a statement answers with, by its text: the driver would tell it anew each time.
+_COLUMNS: Final[dict[str, tuple[str, ...]]] = {}
 
 
 class IdCounters:
@@ -51,7 +54,10 @@ class SQLiteTx(Tx):
             rows = cursor.fetchall()
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
-        return tuple(column[0] for column in cursor.description or ()), rows
+        columns = _COLUMNS.get(sql)
+        if columns is None:
+            columns = _COLUMNS[sql] = tuple(column[0] for column in cursor.description or ())
+        return columns, rows
 
     async def _execute(self, sql: str, parameters: dict[str, Any]) -> int:
         return max(self._perform(sql, parameters).rowcount, 0)
@@ -67,11 +73,9 @@ class SQLiteTx(Tx):
         self._check_usable()
         statement = for_sqlite(sql)
         self._check_parameters(statement, parameters)
-        bound = {
-            p if isinstance(p, str) else p.name: _bound(p, parameters) for p in statement.parameters
-        }
+        _bind(statement, parameters)
         try:
-            return self._connection.execute(statement.sql, bound)
+            return self._connection.execute(statement.sql, parameters)
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 
@@ -80,20 +84,13 @@ class SQLiteTx(Tx):
         return self.failure
 
 
-def _bound(parameter: str | RowsParameter, values: dict[str, Any]) -> Any:
-    if isinstance(parameter, str):
-        return sqlite_value(values[parameter])
-    is_json = [kind == "jsonb" for kind in parameter.types]
-    if not any(is_json):
-        return sqlite_list(values[parameter.name])
-    rows = (
-        [
-            json_text(v) if j and v is not None else sqlite_value(v)
-            for v, j in zip(row, is_json, strict=True)
-        ]
-        for row in values[parameter.name]
-    )
-    return msgspec.json.encode(list(rows)).decode()
+def _bind(statement: Statement, parameters: dict[str, Any]) -> None:
+    """Turn the values into what SQLite takes, in their place."""
+    for table in statement.tables:
+        parameters[table.name] = sqlite_rows(parameters[table.name], table.types)
+    for name, value in parameters.items():
+        if type(value) not in PLAIN:
+            parameters[name] = sqlite_value(value)
 
 
 def drive(step: Coroutine[Any, Any, T]) -> T:

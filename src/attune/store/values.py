@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
@@ -44,19 +45,50 @@ def from_micros(micros: int) -> datetime:
 
 def sqlite_value(value: Any) -> Any:
     """A parameter as SQLite takes it."""
-    encode = _SQLITE_ENCODERS.get(type(value))
-    if encode is not None:
-        return encode(value)
-    if isinstance(value, msgspec.Struct):
-        return json_text(value)
-    return value
+    encode = _SQLITE_ENCODERS.get(type(value), _learnt)
+    return value if encode is None else encode(value)
 
 
 def sqlite_list(values: Sequence[Any]) -> str:
-    return msgspec.json.encode([sqlite_value(value) for value in values]).decode()
+    if not PLAIN.issuperset(map(type, values)):
+        values = [sqlite_value(value) for value in values]
+    return msgspec.json.encode(values).decode()
 
 
-_SQLITE_ENCODERS: dict[type, Converter] = {
+def sqlite_rows(rows: Sequence[Sequence[Any]], types: tuple[str, ...]) -> str:
+    """A table of columns with these SQL types, as JSON."""
+    encoders = _column_encoders(types)
+    if not encoders:
+        return msgspec.json.encode(rows).decode()
+    encoded = [list(row) for row in rows]
+    for row in encoded:
+        for i, encode in encoders:
+            if row[i] is not None:
+                row[i] = encode(row[i])
+    return msgspec.json.encode(encoded).decode()
+
+
+@cache
+def _column_encoders(types: tuple[str, ...]) -> tuple[tuple[int, Converter], ...]:
+    encoders: dict[str, Converter] = {"jsonb": json_text, "timestamptz": to_micros}
+    return tuple((i, encoders[kind]) for i, kind in enumerate(types) if kind in encoders)
+
+
+def _learnt(value: Any) -> Any:
+    """The first value of a type decides how all of them travel."""
+    kind = type(value)
+    if isinstance(value, Enum):
+        _SQLITE_ENCODERS[kind] = attrgetter("_value_")
+    else:
+        _SQLITE_ENCODERS[kind] = json_text if isinstance(value, msgspec.Struct) else None
+    return sqlite_value(value)
+
+
+# What SQLite takes as it is.
+PLAIN: frozenset[type] = frozenset({int, str, float, bool, types.NoneType})
+
+_SQLITE_ENCODERS: dict[type, Converter | None] = {
+    **dict.fromkeys(PLAIN),
     datetime: to_micros,
     UUID: str,
     Json: json_text,
@@ -88,13 +120,19 @@ def _struct_reader(
     _check_fit(kind, columns)
     hints = get_type_hints(kind)
     converters = {column: converter_for(hints[column], sqlite) for column in columns}
-    if not _takes_positions(kind) or set(columns) != set(kind.__struct_fields__):
-        plan = [(name, i, converters[name]) for i, name in enumerate(columns)]
-        return lambda row: kind(**{name: c(row[i]) if c else row[i] for name, i, c in plan})
-    if columns == kind.__struct_fields__ and not any(converters.values()):
-        return lambda row: kind(*row)
-    order = [(columns.index(name), converters[name]) for name in kind.__struct_fields__]
-    return lambda row: kind(*[c(row[i]) if c else row[i] for i, c in order])
+    converting = [(i, c) for i, name in enumerate(columns) if (c := converters[name])]
+    if columns == kind.__struct_fields__ and _takes_positions(kind):
+        return lambda row: kind(*_converted(row, converting))
+    return lambda row: kind(**dict(zip(columns, _converted(row, converting), strict=True)))
+
+
+def _converted(row: Row, converting: Sequence[tuple[int, Converter]]) -> Sequence[Any]:
+    if not converting:
+        return row
+    values = list(row)
+    for i, convert in converting:
+        values[i] = convert(values[i])
+    return values
 
 
 def _check_fit(kind: type[msgspec.Struct], columns: tuple[str, ...]) -> None:

@@ -12,10 +12,11 @@ import msgspec
 from attune.catalog.model import ActionDefinition
 from attune.catalog.retrying import Limits
 from attune.catalog.runners import NATIVE
+from attune.kernel.ids import ActionDefinitionId
 from attune.pipeline.scheduling.compatibility import runtime_name
+from attune.pipeline.scheduling.hand_off import HandOff
 from attune.worker.detection import Found
 from attune.worker.errors import CannotRun
-from attune.worker.handoffs import HandOff
 from attune.worker.model import (
     Action,
     Delivery,
@@ -34,6 +35,7 @@ RUNTIMES: Final = MappingProxyType(
         "core.nodejs": Runtime.NODE,
     }
 )
+_ACTIONS_KEPT: Final = 10_000
 _ESCAPE: Final = re.compile(rb"\\(?:u0000|.)", re.DOTALL)
 
 
@@ -46,6 +48,8 @@ class Places:
     work: Path
     artifacts: Path
     programs: Mapping[str, Found] = field(default_factory=dict)
+    # What definitions come to here: they never change, and most executions share one.
+    actions: dict[tuple[ActionDefinitionId, float | None], Action] = field(default_factory=dict)
 
 
 def assembled(
@@ -72,6 +76,16 @@ def assembled(
 
 
 def _action(hand_off: HandOff, definition: ActionDefinition, places: Places) -> Action:
+    key = (hand_off.definition, hand_off.timeout_seconds)
+    found = places.actions.get(key)
+    if found is None:
+        if len(places.actions) >= _ACTIONS_KEPT:
+            places.actions.clear()
+        found = places.actions[key] = _made(hand_off, definition, places)
+    return found
+
+
+def _made(hand_off: HandOff, definition: ActionDefinition, places: Places) -> Action:
     if definition.runtime_ref is None:
         raise CannotRun("The action has no runtime, so nothing can run it.")
     return Action(

@@ -1,13 +1,13 @@
 """What a worker was handed, read from the rows: the message that tells of it carries no parameters."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from attune.kernel.ids import ActionDefinitionId, ExecutionId, IdentityId, LaneId
+from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.scheduling.hand_off import HandOff
 from attune.pipeline.workers.model import Worker
 from attune.store.database import Tx
 from attune.store.schema import execution_output
@@ -33,36 +33,6 @@ _HELD: Final = f"""
 _ATTEMPTS: Final = """
     SELECT execution, attempt FROM entry WHERE state = 'handed' AND execution = ANY(:ids::bigint[])
 """
-_LONGEST_MARGIN: Final = timedelta(seconds=1)
-
-
-class HandOff(msgspec.Struct, frozen=True, kw_only=True):
-    execution: ExecutionId
-    lane: LaneId
-    attempt: int
-    definition: ActionDefinitionId
-    action_ref: str
-    status: ExecutionStatus
-    config: dict[str, Any]
-    env_vars: dict[str, str] | None
-    rule_ref: str | None
-    trigger_ref: str | None
-    timeout_seconds: float | None
-    executor: IdentityId | None
-    permission_set_refs: list[str] | None
-    lease_expires_at: datetime | None = None
-
-    def may_begin(self, lease: timedelta, now: datetime) -> bool:
-        """Not in the last tenth of its lease, or the last second: whoever ends what was not begun must find it begun.
-
-        `lease` is how long leases are.
-        """
-        if self.lease_expires_at is None:
-            return True
-        return now < self.lease_expires_at - min(lease / 10, _LONGEST_MARGIN)
-
-    def __repr__(self) -> str:
-        return f"HandOff(execution={self.execution}, attempt={self.attempt})"
 
 
 class Holding(msgspec.Struct, frozen=True):

@@ -1,6 +1,5 @@
 """Hand-offs on their way from a message, an end or a look at the rows to the jobs that they become."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 import structlog
@@ -10,9 +9,11 @@ from attune.kernel.batching import Batcher
 from attune.kernel.ids import ActionDefinitionId, ExecutionId
 from attune.kernel.messages import ExecutionScheduled, Payload
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.completion.model import Completed
 from attune.pipeline.flow import Flow
+from attune.pipeline.scheduling.hand_off import HandOff
 from attune.pipeline.workers.model import Worker
-from attune.worker.handoffs import HandOff, hand_offs
+from attune.worker.handoffs import hand_offs
 from attune.worker.jobs import Jobs
 
 _log = structlog.get_logger()
@@ -27,7 +28,6 @@ class Intake:
         self._jobs = jobs
         self._worker = worker
         self._taking: Batcher[list[ExecutionId], None] = Batcher("hand-offs", self._take)
-        self._handovers: set[asyncio.Task[None]] = set()
 
     async def order(self, items: Sequence[Payload]) -> None:
         """Return when what a message orders has begun, or turned out not to be ours."""
@@ -40,17 +40,14 @@ class Intake:
             ]
         )
 
-    def handed(self, ids: Sequence[ExecutionId]) -> None:
-        """What an end has made room for begins without waiting for its message."""
-        if ids and not self.closed:
-            taking = asyncio.create_task(self._taking.submit(list(ids)))
-            self._handovers.add(taking)
-            taking.add_done_callback(self._taken)
-
-    def _taken(self, taking: asyncio.Task[None]) -> None:
-        self._handovers.discard(taking)
-        if not taking.cancelled() and (error := taking.exception()):
-            _log.warning("A hand-off waits for its message.", error=str(error))
+    def handed(self, completed: Completed) -> None:
+        """What an end has made room for begins at once. What is a later process's of this name, it will find."""
+        if not completed.handed or completed.incarnation != self._worker.incarnation:
+            return
+        known = self._flow.definitions.known({one.definition for one in completed.handed}) or {}
+        for one in completed.handed:
+            if one.definition in known and self._may_begin(one):
+                self._jobs.begin(one, known[one.definition])
 
     async def _take(self, batches: list[list[ExecutionId]]) -> list[Exception | None]:
         if ids := list(dict.fromkeys(each for batch in batches for each in batch)):

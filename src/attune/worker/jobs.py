@@ -14,9 +14,9 @@ from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.completion.model import Ended, Started
 from attune.pipeline.executions.decide import unrun_result
+from attune.pipeline.scheduling.hand_off import HandOff
 from attune.worker.assembly import Places, assembled, encoded
 from attune.worker.errors import CannotRun
-from attune.worker.handoffs import HandOff
 from attune.worker.live_output import LiveOutput
 from attune.worker.reports import Reports
 from attune.worker.runner import Runner

@@ -46,6 +46,8 @@ class LiveOutput:
 
     def forget(self, execution: ExecutionId, attempt: int) -> bool:
         """Whether something was written, now that the execution has ended."""
+        if not self._waiting and not self._written:
+            return False
         keys: list[Key] = [(execution, attempt, stream) for stream in Stream]
         for key in keys:
             self._waiting.pop(key, None)

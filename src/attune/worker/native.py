@@ -27,7 +27,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     clock: Clock
 
 
-Native = Callable[[Mapping[str, Any], Surroundings], Awaitable[NativeEnd]]
+# One that has nothing to wait for answers at once.
+Native = Callable[[Mapping[str, Any], Surroundings], NativeEnd | Awaitable[NativeEnd]]
 
 P = TypeVar("P")
 
@@ -55,12 +56,12 @@ class SleepParameters(msgspec.Struct, frozen=True):
     message: Any = ""
 
 
-async def echo(parameters: Mapping[str, Any], around: Surroundings) -> NativeEnd:
+def echo(parameters: Mapping[str, Any], around: Surroundings) -> NativeEnd:
     around.say(_line(parameters_as(EchoParameters, parameters).message))
     return NativeEnd()
 
 
-async def noop(parameters: Mapping[str, Any], around: Surroundings) -> NativeEnd:
+def noop(parameters: Mapping[str, Any], around: Surroundings) -> NativeEnd:
     wanted = parameters_as(NoopParameters, parameters)
     if not 0 <= wanted.exit_code <= 255:
         raise CannotRun("The parameter 'exit_code' must be between 0 and 255.")

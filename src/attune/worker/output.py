@@ -2,12 +2,15 @@
 
 import codecs
 from collections.abc import Callable
+from typing import Final
 
 import structlog
 
 from attune.worker.model import Stream
 
 OnOutput = Callable[[Stream, str], None]
+
+_Decoder: Final = codecs.getincrementaldecoder("utf-8")
 
 _log = structlog.get_logger()
 
@@ -31,7 +34,7 @@ class Output:
         self._kept = bytearray()
         self._cut = False
         self._closed = False
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder: codecs.IncrementalDecoder | None = None
 
     def feed(self, data: bytes) -> None:
         if self._cut or self._closed:
@@ -39,6 +42,8 @@ class Output:
         room = self._limit - len(self._kept)
         piece = data[:room]
         self._kept += piece
+        if self._decoder is None:
+            self._decoder = _Decoder("replace")
         self._tell(self._decoder.decode(piece))
         if len(data) > room:
             self._cut = True
@@ -46,14 +51,15 @@ class Output:
 
     def close(self) -> None:
         """No more will come: half a character at the end is told as what it is."""
-        if not self._cut and not self._closed:
+        if self._decoder is not None and not self._cut and not self._closed:
             self._tell(self._decoder.decode(b"", final=True))
         self._closed = True
 
     def text(self) -> str:
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        text = decoder.decode(bytes(self._kept), final=not self._cut)
-        return _storable(text) + (self._notice if self._cut else "")
+        if not self._cut:
+            return _storable(self._kept.decode("utf-8", "replace"))
+        # Without the half of a character that may be its end.
+        return _storable(_Decoder("replace").decode(bytes(self._kept))) + self._notice
 
     @property
     def _notice(self) -> str:

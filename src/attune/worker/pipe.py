@@ -13,34 +13,55 @@ _CHUNK: Final = 64 * 1024
 class Pipe:
     """Each readiness takes one chunk, so that one loud process leaves time for the others.
 
-    What comes while there is no `output` is nobody's, and is dropped.
+    What comes while there is no `output` is nobody's, and is dropped. One that does not listen is read when it is
+    asked to be: what is written until then waits, as much of it as a pipe holds.
     """
 
-    def __init__(self, file: IO[bytes], output: Output | None) -> None:
+    def __init__(self, file: IO[bytes], output: Output | None, listens: bool = True) -> None:
         self.output = output
         self._file = file
+        self._descriptor = file.fileno()
         self._loop = asyncio.get_running_loop()
-        os.set_blocking(file.fileno(), False)
-        self._loop.add_reader(file.fileno(), self._read)
+        self._listens = False
+        os.set_blocking(self._descriptor, False)
+        if listens:
+            self.listen()
+
+    def listen(self) -> None:
+        if not self._listens and not self._file.closed:
+            self._listens = True
+            self._loop.add_reader(self._descriptor, self._read)
+
+    def rest(self) -> None:
+        """Listen no more."""
+        if self._listens:
+            self._listens = False
+            self._loop.remove_reader(self._descriptor)
 
     def drain(self) -> None:
         """The last look."""
         self.take()
         self._close()
+        if self.output is not None:
+            self.output.close()
 
     def take(self) -> int:
         """At most what a pipe holds: a writer that goes on for ever is cut off. How much there was."""
-        if self._file.closed:
-            return 0
-        room = left = fcntl.fcntl(self._file.fileno(), fcntl.F_GETPIPE_SZ)
-        while left > 0 and (size := self._read()):
-            left -= size
-        return room - left
+        size = taken = self._read()
+        if size < _CHUNK:
+            return taken
+        room = fcntl.fcntl(self._descriptor, fcntl.F_GETPIPE_SZ)
+        while size == _CHUNK and taken < room:
+            size = self._read()
+            taken += size
+        return taken
 
     def _read(self) -> int:
-        """How many bytes there were; 0 for none now or none any more."""
+        """How many bytes there were, less than a chunk if that was all; 0 for none now or none any more."""
+        if self._file.closed:
+            return 0
         try:
-            data = os.read(self._file.fileno(), _CHUNK)
+            data = os.read(self._descriptor, _CHUNK)
         except BlockingIOError:
             return 0
         if not data:
@@ -50,8 +71,5 @@ class Pipe:
         return len(data)
 
     def _close(self) -> None:
-        if not self._file.closed:
-            self._loop.remove_reader(self._file.fileno())
-            self._file.close()
-        if self.output is not None:
-            self.output.close()
+        self.rest()
+        self._file.close()

@@ -30,13 +30,13 @@ def _nobody(_news: object) -> None:
 
 
 class Reports:
-    """`on_handed` is told what this worker was given in the commit of an end: the message about it comes later.
+    """`on_handed` is told what this worker was given in the commit of an end: nobody else tells of it.
 
     `on_void` is told which attempts count no more: somebody has taken them back, or ended them, while they ran here.
     """
 
     def __init__(self, flow: Flow, worker: WorkerId, clock: Clock) -> None:
-        self.on_handed: Callable[[Sequence[ExecutionId]], None] = _nobody
+        self.on_handed: Callable[[Completed], None] = _nobody
         self.on_void: Callable[[Collection[tuple[ExecutionId, int]]], None] = _nobody
         self._flow = flow
         self._worker = worker
@@ -65,7 +65,7 @@ class Reports:
         while True:
             try:
                 completed = await self._flow.database.run(self._complete_step, ended)
-                self.on_handed(completed.handed)
+                self.on_handed(completed)
                 _tell_late(completed.late)
                 return [None] * len(ended)
             except AttuneError as error:

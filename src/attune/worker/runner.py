@@ -1,7 +1,7 @@
 """Runs an action to its end, whatever it does: every way it can go ends in an outcome."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
@@ -23,9 +23,10 @@ from attune.worker.model import (
     Run,
     RunnerSettings,
     Runtime,
+    Stop,
     Stream,
 )
-from attune.worker.native import CORE, Native, Surroundings
+from attune.worker.native import CORE, Native, NativeEnd, Surroundings
 from attune.worker.output import OnOutput, Output, unheard
 from attune.worker.processes import Processes
 from attune.worker.warm.reuse import Reuse, Streams, wants_reuse
@@ -120,17 +121,28 @@ class Runner:
             raise CannotRun(f"There is no native action {run.action.ref}.")
         around = Surroundings(lambda text: stdout.feed(text.encode()), self._clock)
         timeout = run.action.timeout_seconds
-        work = asyncio.ensure_future(native(run.parameters, around))
+        try:
+            begun = native(run.parameters, around)
+            if isinstance(begun, NativeEnd):
+                end: NativeEnd | Stop = begun
+            else:
+                end = await self._native_end(begun, timeout, cancel)
+        finally:
+            stdout.close()
+        if isinstance(end, Stop):
+            return decide.stopped(end, timeout)
+        return decide.ended(end.exit_code, end.data, end.error or "")
+
+    async def _native_end(
+        self, running: Awaitable[NativeEnd], timeout: float | None, cancel: asyncio.Event
+    ) -> NativeEnd | Stop:
+        work = asyncio.ensure_future(running)
         try:
             stop = await until_ended(work, cancel=cancel, clock=self._clock, timeout=timeout)
         finally:
             if work.cancel():
                 await asyncio.wait({work})
-            stdout.close()
-        if stop:
-            return decide.stopped(stop, timeout)
-        end = work.result()
-        return decide.ended(end.exit_code, end.data, end.error or "")
+        return stop or work.result()
 
 
 def _never_started() -> Outcome:

@@ -1,5 +1,6 @@
 """The description of the API, and the page that shows it."""
 
+import json
 import re
 
 from tests.contract.api.world import World
@@ -33,3 +34,16 @@ async def test_the_page_of_the_description_needs_no_other_server(world: World) -
     assert 'fetch("openapi.json")' in text
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?:https?:)?//""", text)
     assert (await world.nobody.get("/openapi.json")).body["info"]["title"] == "Attune"
+
+
+async def test_every_shape_that_the_description_refers_to_is_in_it(world: World) -> None:
+    described = world.app.openapi()
+    text = json.dumps(described)
+    referred = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
+    assert "ErrorAnswer" in referred
+    assert referred <= described["components"]["schemas"].keys()
+
+
+async def test_a_refusal_is_json_also_where_the_answer_is_text(world: World) -> None:
+    responses = world.app.openapi()["paths"]["/metrics"]["get"]["responses"]
+    assert list(responses["503"]["content"]) == ["application/json"]

@@ -141,7 +141,8 @@ class Bench(World):
         """Their worker ends them after so many seconds, null for no start at all; what it was handed next."""
         began = None if seconds is None else self.clock.now() - timedelta(seconds=seconds)
         words = [await self.word(one, status, began) for one in ids]
-        return [each for one in words for each in (await self.complete(one, flow)).handed]
+        ends = [await self.complete(one, flow) for one in words]
+        return [each.execution for one in ends for each in one.handed]
 
     async def word(
         self, execution: ExecutionId, status: ExecutionStatus, began: datetime | None

@@ -81,7 +81,7 @@ class AlertBench(Bench):
             payload: dict[str, Any]
 
         rows = await self.values(
-            Told, "SELECT payload FROM event WHERE trigger_ref = 'core.alert' ORDER BY id"
+            Told, "SELECT payload FROM event WHERE trigger_ref = 'core.alert' ORDER BY created, id"
         )
         return [one.payload for one in rows if failure_type in (None, one.payload["failure_type"])]
 

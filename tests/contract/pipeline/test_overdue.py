@@ -29,8 +29,10 @@ async def ask(bench: Bench, most: int = 0, count: int = 1, **fields: Any) -> lis
 
 
 async def events(bench: Bench) -> list[tuple[str, int | None]]:
-    names = await bench.values(str, "SELECT event FROM worker_history ORDER BY id")
-    ids = await bench.values(int, "SELECT coalesce(execution, 0) FROM worker_history ORDER BY id")
+    names = await bench.values(str, "SELECT event FROM worker_history ORDER BY at, id")
+    ids = await bench.values(
+        int, "SELECT coalesce(execution, 0) FROM worker_history ORDER BY at, id"
+    )
     return [(n, i or None) for n, i in zip(names, ids, strict=True) if n != "registered"]
 
 

@@ -85,7 +85,7 @@ class Ledger:
         return set(await self.bench.database.read(asides, self.now))
 
     async def history(self) -> list[str]:
-        sql = "SELECT event FROM worker_history WHERE worker = :worker ORDER BY id"
+        sql = "SELECT event FROM worker_history WHERE worker = :worker ORDER BY at, id"
         return await self.bench.values(str, sql, worker=BAD)
 
     @property

@@ -17,8 +17,10 @@ from attune.kernel.configuration import load_settings
 from attune.kernel.errors import InvalidSettings
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.completion.model import Completed
 from attune.pipeline.workers.beats import NameTaken, mark_lost
 from attune.services.worker_part import WorkerPart
+from attune.worker.handoffs import hand_offs
 from attune.worker.jobs import Jobs
 from attune.worker.service import WorkerService
 from harness.proxy import FaultProxy
@@ -187,7 +189,9 @@ class TestGoing:
         execution = await still.run("core.noop")
         service._intake.closed = True
         await service.look()
-        service._intake.handed([execution.id])
+        [handed] = await still.database.read(hand_offs, service._worker, [execution.id])
+        given = Completed(frozenset(), (handed,), service._worker.incarnation)
+        service._intake.handed(given)
         await service._begin([execution.id])
         assert not jobs_of(worker).holds(execution.id, 1)
         await worker.stop()

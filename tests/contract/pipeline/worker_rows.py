@@ -24,7 +24,7 @@ async def first(world: World) -> WorkerId:
 async def history(world: World) -> list[Told]:
     """What became of it itself, apart from what it did to executions."""
     sql = """SELECT event, downtime_seconds, text FROM worker_history
-              WHERE worker = :worker AND execution IS NULL ORDER BY id"""
+              WHERE worker = :worker AND execution IS NULL ORDER BY at, id"""
     return await world.values(Told, sql, worker=await first(world))
 
 

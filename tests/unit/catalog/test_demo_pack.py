@@ -16,9 +16,9 @@ from attune.expressions.templates import compile_template
 from attune.kernel.clock import SystemClock
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.scheduling.hand_off import HandOff
 from attune.services.demo import DEMO_PACK
 from attune.worker.assembly import Places, assembled
-from attune.worker.handoffs import HandOff
 from attune.worker.model import Outcome
 from attune.worker.output import OnOutput, unheard
 from attune.worker.runner import Runner

@@ -24,7 +24,7 @@ def test_up_passes_on_whether_the_demo_is_wanted(
         asked.append((settings.data_dir, demo))
 
     monkeypatch.setattr(processes, "everything", everything)
-    monkeypatch.setattr(processes, "_run", lambda _process: None)
+    monkeypatch.setattr(processes, "_run", lambda make: make())
     monkeypatch.setattr(
         processes, "settings_and_logs", lambda _config, **_: Settings(data_dir=tmp_path)
     )

@@ -43,6 +43,18 @@ async def test_without_a_kept_hash_the_same_work_is_done_and_nothing_matches() -
     assert nobodys == somebodys
 
 
+async def test_the_hash_that_nobody_has_is_worked_through_to_its_end_and_refused() -> None:
+    """One that argon2 cannot read would be refused at once, and the time would tell."""
+    passwords = cheap()
+    with patch.object(argon2.PasswordHasher, "verify", autospec=True, return_value=True) as work:
+        await passwords.matches("anything", None)
+    nobodys = work.call_args.args[1]
+    somebodys = await passwords.hash("correct horse")
+    assert argon2.extract_parameters(nobodys) == argon2.extract_parameters(somebodys)
+    with pytest.raises(argon2.exceptions.VerifyMismatchError):
+        argon2.PasswordHasher().verify(nobodys, "anything")
+
+
 async def test_a_hash_that_is_none_matches_nothing() -> None:
     assert not await cheap().matches("x", "not a hash")
 

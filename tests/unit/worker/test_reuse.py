@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,11 @@ async def pid_of_a_run(world: World, text: str = PID, **fields: Any) -> int:
     outcome = await run_script(world, Mode.REUSE, text, **fields)
     assert outcome.status is ExecutionStatus.COMPLETED, outcome
     return int(outcome.result.stdout.split()[0])
+
+
+def is_stopped(pid: int) -> bool:
+    process = look(pid)
+    return process is not None and process.stopped
 
 
 def pool_of(world: World) -> Pool:
@@ -111,16 +118,19 @@ async def test_whoever_leaves_something_behind_has_the_process_for_the_last_time
 
 async def test_nothing_of_one_run_is_found_by_the_next(world: World) -> None:
     spoil = (
-        "import builtins, logging, os, random, socket, sys, warnings\n"
+        "import builtins, logging, os, random, socket, sys, time, warnings\n"
         "builtins.spoilt = 1\nx = 1\nos.environ['SPOILT'] = '1'\nos.putenv('SPOILT2', '1')\n"
         "os.chdir('/')\nsys.path.insert(0, '/spoilt')\nsys.argv.append('spoilt')\n"
         "sys.stdout = sys.stderr = None\nsys.excepthook = print\nsys.setrecursionlimit(5000)\n"
         "warnings.simplefilter('error')\nlogging.basicConfig(level='DEBUG')\n"
         "socket.setdefaulttimeout(1)\nrandom.seed(1)\nsys.stdin.readline()\n"
         "sys.meta_path.append(1)\nsys.settrace(lambda *a: None)\nsys.dont_write_bytecode = True\n"
+        "os.putenv('HOME', '/spoilt')\nos.unsetenv('PATH')\nos.environ['TZ'] = 'Asia/Tokyo'\n"
+        "time.tzset()\nos.environ = {}\nsys.__stdout__ = None\n"
     )
     look_around = (
-        "import builtins, logging, os, random, socket, sys, warnings\n"
+        "import builtins, logging, os, random, socket, sys, time, warnings\n"
+        "os.system('echo \"$HOME $PATH $TZ\"')\nprint(time.tzname, sys.__stdout__ is sys.stdout)\n"
         "print(hasattr(builtins, 'spoilt'), 'x' in globals(), 'SPOILT' in os.environ,\n"
         "      os.system('test -z \"$SPOILT$SPOILT2\"'), os.getcwd(), '/spoilt' in sys.path,\n"
         "      len(sys.argv), sys.excepthook is sys.__excepthook__, sys.getrecursionlimit(),\n"
@@ -142,6 +152,79 @@ async def test_nothing_of_one_run_is_found_by_the_next(world: World) -> None:
     assert after.result.stdout == clean.result.stdout
     assert "not an error" in after.result.stderr
     assert after.result.stderr != clean.result.stderr
+
+
+async def test_what_a_run_left_in_the_interpreter_has_its_last_words_in_that_run(
+    world: World,
+) -> None:
+    text = (
+        "import builtins, os\n"
+        "class Last:\n    def __del__(self, os=os): os.write(1, b'%d last' % os.getpid())\n"
+        "builtins.last = Last()\n"
+    )
+    outcomes = [(await run_script(world, Mode.REUSE, text)).result.stdout for _ in range(2)]
+    assert outcomes[0].endswith(" last")
+    assert outcomes[0] == outcomes[1]
+
+
+async def test_an_action_that_always_leaves_something_still_runs_each_time(world: World) -> None:
+    text = "import os, sys\nprint(os.getpid())\nos.umask(0)\nsys.exit(3)\n"
+    outcomes = [await run_script(world, Mode.REUSE, text) for _ in range(20)]
+    assert {outcome.result.exit_code for outcome in outcomes} == {3}
+    assert len({outcome.result.stdout for outcome in outcomes}) == 20
+
+
+async def test_a_process_that_dies_before_it_heard_of_a_run_costs_the_run_nothing(
+    world: World,
+) -> None:
+    pid = await pid_of_a_run(world)
+    os.kill(pid, signal.SIGSTOP)
+    await until(lambda: is_stopped(pid))
+    running = world.start("script.py", **fields_of(Mode.REUSE))
+    await until(lambda: pool_of(world).idle == 0)
+    os.kill(pid, signal.SIGKILL)
+    outcome = await running
+    assert outcome.status is ExecutionStatus.COMPLETED
+    assert outcome.result.stdout not in ("", f"{pid}\n")
+
+
+async def test_parameters_of_any_size_are_delivered(world: World) -> None:
+    text = "import json, os, sys\nprint(os.getpid(), len(json.load(sys.stdin)['a']))\n"
+    sizes = [10, 200_000, 20, 3_000_000, 0]
+    words = [
+        (await run_script(world, Mode.REUSE, text, parameters={"a": "x" * size})).result.stdout
+        for size in sizes
+    ]
+    assert [int(each.split()[1]) for each in words] == sizes
+    assert len({each.split()[0] for each in words}) == 1
+
+
+async def test_more_output_than_a_pipe_holds_does_not_hold_a_short_run(world: World) -> None:
+    text = "import sys\nsys.stdout.write('x' * 300_000)\nsys.stderr.write('y' * 300_000)\n"
+    for _ in range(3):
+        result = (await run_script(world, Mode.REUSE, text)).result
+        assert (result.stdout, result.stderr) == ("x" * 300_000, "y" * 300_000)
+
+
+LOOK_AT_DESCRIPTORS = """
+import os, socket, sys
+from attune.worker.warm.inside.condition import Condition
+ours, theirs = socket.socketpair()
+theirs.close()
+condition = Condition(ours.fileno())
+for counted in (condition._is_counted, False):
+    condition._is_counted = counted
+    print(condition.is_whole(), end=" ")
+    with open(os.devnull):
+        print(condition.is_whole(), end=" ")
+"""
+
+
+def test_an_open_file_is_seen_whether_or_not_the_kernel_counts_descriptors() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LOOK_AT_DESCRIPTORS], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.split() == ["True", "False"] * 2
 
 
 async def test_modules_that_a_run_imported_stay(world: World) -> None:

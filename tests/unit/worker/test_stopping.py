@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -11,6 +12,7 @@ from attune.kernel.statuses import ExecutionStatus
 from attune.simulation.clock import ManualClock
 from attune.worker.descendants import Descendants, Lineage
 from attune.worker.limits import until_ended
+from attune.worker.model import Stop
 from attune.worker.proc import Identity, Process, children, look
 from tests.unit.worker.worlds import PATIENCE, World, alive, survivors, until_none_survives
 
@@ -227,6 +229,38 @@ async def test_an_end_wins_over_a_cancel_of_the_same_moment() -> None:
     cancel = asyncio.Event()
     cancel.set()
     assert await until_ended(ended, cancel=cancel, clock=ManualClock(), timeout=0) is None
+
+
+async def test_a_limit_counts_from_the_beginning_even_of_what_nobody_watches_yet() -> None:
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    clock, cancel = ManualClock(), asyncio.Event()
+    waiting = asyncio.create_task(until_ended(ended, cancel=cancel, clock=clock, timeout=60))
+    await asyncio.sleep(0)
+    await clock.advance(60)
+    async with asyncio.timeout(PATIENCE):
+        assert await waiting is Stop.TIMEOUT
+
+
+async def test_only_what_lasts_is_watched() -> None:
+    loop = asyncio.get_running_loop()
+    short, long = loop.create_future(), loop.create_future()
+    loop.call_soon(short.set_result, None)
+    watched: list[asyncio.Future[None]] = []
+
+    def watch(ended: asyncio.Future[None]) -> None:
+        watched.append(ended)
+        ended.set_result(None)
+
+    for ended in (short, long):
+        stop = await until_ended(
+            ended,
+            cancel=asyncio.Event(),
+            clock=ManualClock(),
+            timeout=1,
+            lasts=partial(watch, ended),
+        )
+        assert stop is None
+    assert watched == [long]
 
 
 def test_it_works_on_the_loop_that_the_processes_of_attune_use(tmp_path: Path) -> None:

@@ -117,6 +117,12 @@ SCRIPTS = {
         0,
         "gone\ngone",
     ),
+    "last words of what outlived many others": Script(
+        "import gc\nclass A:\n    def __del__(self): print('gone')\na = A()\nb = [A()]\nb.append(b)\n"
+        "gc.collect()\nmany = [[number] for number in range(5000)]\n",
+        0,
+        "gone\ngone",
+    ),
     "a file left open": Script(
         "f = open('left.txt', 'w')\nf.write('kept')\nclass H: pass\nh = H(); h.h = h; h.f = f\n"
     ),
@@ -153,6 +159,14 @@ SCRIPTS = {
     "descriptor of output closed": Script("import os\nprint('a')\nos.close(1)\n", 0, "a"),
     "output redirected": Script(
         "import os, sys\nprint('a')\nos.dup2(2, 1)\nprint('b')\n", 0, "a", "b"
+    ),
+    "output through a stream of its own": Script(
+        "import sys\nsys.stdout = sys.own = open(1, 'w', closefd=False)\nprint('held back')\n", 0, "held back"
+    ),
+    "output in another wrapping": Script(
+        "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, 'utf-8')\nprint('wrapped')\n",
+        0,
+        "wrapped",
     ),
     "output after detaching": Script(
         "import sys\nraw = sys.stdout.detach()\nraw.write(b'raw\\n')\n", 120, "raw"

@@ -10,6 +10,7 @@ from attune.catalog.placement import Needs
 from attune.catalog.retrying import Cause, Retries
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId, WorkerId
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.scheduling.hand_off import HandOff
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,10 +29,14 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """`late` changed nothing, because another attempt counts; `handed` is what the worker got to do next."""
+    """`late` changed nothing, because another attempt counts; `handed` is what the worker got to do next.
+
+    `incarnation` is the process of the worker that it is for: of two under one name, the later.
+    """
 
     late: frozenset[ExecutionId]
-    handed: tuple[ExecutionId, ...]
+    handed: tuple[HandOff, ...] = ()
+    incarnation: str = ""
 
 
 class Told(msgspec.Struct, frozen=True):

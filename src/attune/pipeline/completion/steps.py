@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -55,6 +56,7 @@ class _Result(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
+@cache
 def _sources(status: ExecutionStatus) -> list[ExecutionStatus]:
     """A short action is never seen to run: its start and its end are one write."""
     if _S.RUNNING in sources_of(status):
@@ -96,14 +98,16 @@ async def complete(
     ends = _attempt_ends(ended, [*again.values(), *moved])
     await scheduler.setbacks.note_ends(tx, worker, ends, scheduler.terms, now)
     started = {one.execution: one.started_at for one in last}
-    await lanes.leave([one.id for one in moved], started)
+    await lanes.leave([one.id for one in moved], started, unwritten=True)
     await forget_output(tx, [one.execution for one in ended if one.chatty])
-    passed = await scheduler.assign_to(tx, worker, outbox, now)
+    own = await scheduler.assign_to(tx, worker, outbox, now, lanes.unwritten.values())
+    handed = [one.execution for one in own.handed]
+    lanes.handed_over(handed)
     await lanes.save()
     _tell(outbox, moved, last, now)
-    outbox.hurry(lanes.promoted.difference(passed.handed).union(passed.passed_over[:1]))
+    outbox.hurry(lanes.promoted.difference(handed).union(own.passed_over[:1]))
     late = {one.execution for one in last} - {one.id for one in moved}
-    return Completed(frozenset(late), passed.handed)
+    return Completed(frozenset(late), own.handed, own.incarnation)
 
 
 def _attempt_ends(ended: Sequence[Ended], moved: Iterable[Moved]) -> list[AttemptEnd]:

@@ -20,6 +20,7 @@ from attune.pipeline.executions.steps import insert_executions
 from attune.pipeline.outbox import Outbox
 from attune.pipeline.rules.book import RuleBook
 from attune.pipeline.rules.decide import Scope, consider, for_rule, scope_of
+from attune.pipeline.rules.index import TriggerRules
 from attune.pipeline.rules.model import CompiledRule
 from attune.store import schema
 from attune.store.database import Tx
@@ -110,22 +111,19 @@ async def open_enforcements(tx: Tx, after: int, limit: int) -> list[EnforcementI
 
 
 def _considered(
-    found: Sequence[Event], rules: Mapping[TriggerId, tuple[CompiledRule, ...]], now: datetime
+    found: Sequence[Event], rules: Mapping[TriggerId, TriggerRules], now: datetime
 ) -> tuple[list[_Match], list[tuple[EventId, list[Consideration]]]]:
     """The rules that answer, and for each event what every rule said."""
     matches: list[_Match] = []
     told: list[tuple[EventId, list[Consideration]]] = []
     for event in found:
-        scope = scope_of(event, now)
-        considerations: list[Consideration] = []
-        for rule in rules.get(event.trigger, ()) if event.trigger is not None else ():
-            own = for_rule(scope, rule)
-            verdict = consider(rule, event, own)
-            considerations.append(Consideration(rule.rule.ref, verdict.matched, verdict.reason))
-            if verdict.matched:
-                matches.append(_Match(event, rule, own))
-        kept = sorted(considerations, key=lambda one: not one.matched)[:_CONSIDERATIONS_AT_MOST]
-        told.append((event.id, kept))
+        of_trigger = rules.get(event.trigger) if event.trigger is not None else None
+        if of_trigger is None:
+            told.append((event.id, []))
+            continue
+        answers = of_trigger.answers(event, scope_of(event, now), _CONSIDERATIONS_AT_MOST)
+        matches += (_Match(event, one.rule, one.scope) for one in answers.matches)
+        told.append((event.id, answers.told))
     return matches, told
 
 

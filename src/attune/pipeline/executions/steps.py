@@ -47,12 +47,14 @@ async def insert_executions(tx: Tx, new: Sequence[Execution]) -> dict[ExecutionI
 
     The answer has, under the id that each was to get, the execution that there is now.
     """
-    await tx.insert(execution, new, skip_existing=any(one.idempotency_key for one in new))
     kept = {one.id: one for one in new}
     keyed = {one.idempotency_key: one for one in new if one.idempotency_key}
-    if keyed:
-        first = await by_keys(tx, keyed)
-        kept |= {one.id: first[one.idempotency_key] for one in new if one.idempotency_key}
+    if not keyed:
+        await tx.insert_later(execution, new)
+        return kept
+    await tx.insert(execution, new, skip_existing=True)
+    first = await by_keys(tx, keyed)
+    kept |= {one.id: first[one.idempotency_key] for one in new if one.idempotency_key}
     return kept
 
 

@@ -1,7 +1,7 @@
 """The executor: one processor for each kind of message, all over the same flow."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -11,10 +11,14 @@ from attune.kernel.ids import EnforcementId, EventId, ExecutionId
 from attune.pipeline.flow import Flow
 from attune.pipeline.processors import looks
 from attune.pipeline.processors.processor import Look, Processor, Task
-from attune.pipeline.processors.proposals import Proposals
 from attune.pipeline.workers.probes import answered
 from attune.store.database import Step
 
+if TYPE_CHECKING:  # only where Redis keeps the queues is its client loaded
+    from attune.pipeline.processors.proposals import Proposals
+
+# Attune's own workers have done what an end asks for in the commit that they tell of.
+_WORKERS: Final = "worker:"
 _OF_ENDS: Final = frozenset({StageQueue.EXECUTION_STATUS, StageQueue.EXECUTION_COMPLETED})
 _OF_EXECUTIONS: Final = _OF_ENDS | {StageQueue.EXECUTION_REQUESTED}
 
@@ -22,20 +26,13 @@ _log = structlog.get_logger()
 
 
 class Executor:
-    """Makes the processors of one process. `beside` are the sources of workers that live in the same one."""
+    """Makes the processors of one process."""
 
-    def __init__(
-        self,
-        flow: Flow,
-        bus: Bus,
-        beside: Collection[str] = (),
-        proposals: Proposals | None = None,
-    ) -> None:
+    def __init__(self, flow: Flow, bus: Bus, proposals: "Proposals | None" = None) -> None:
         self._flow = flow
         self._bus = bus
         self._proposals = proposals
-        self._own = frozenset({flow.mail.source})
-        self._beside = self._own | frozenset(beside)
+        self._own = flow.mail.source
 
     def processors(self) -> list[Processor]:
         return [
@@ -54,14 +51,20 @@ class Executor:
         ]
 
     def _processor(self, name: str, queue: StageQueue, task: Task) -> Processor:
-        """What the flow says itself it has done; what a worker says of ends beside it is in the rows it reads.
+        """What the flow says itself it has done, and so have workers what they say of ends.
 
         A queue outside the database was told nothing yet, so for it everything counts.
         """
-        ours = self._beside if queue in _OF_ENDS else self._own
         if self._proposals is not None and queue in _OF_EXECUTIONS:
-            ours = frozenset()
-        return Processor(name, self._bus, queue.value, task, ours)
+            return Processor(name, self._bus, queue.value, task)
+        is_done = self._is_done if queue in _OF_ENDS else self._is_own
+        return Processor(name, self._bus, queue.value, task, is_done)
+
+    def _is_own(self, source: str) -> bool:
+        return source == self._own
+
+    def _is_done(self, source: str) -> bool:
+        return source == self._own or source.startswith(_WORKERS)
 
     def _events(self) -> Task:
         async def work(ids: Sequence[int]) -> None:
@@ -85,7 +88,7 @@ class Executor:
 
         return Task("execution", _field("execution_id"), self._look(looks.ready_executions), work)
 
-    def _proposed(self, proposals: Proposals) -> Task:
+    def _proposed(self, proposals: "Proposals") -> Task:
         async def tell(ids: Sequence[int]) -> None:
             await proposals.tell([ExecutionId(each) for each in ids])
 

@@ -27,14 +27,23 @@ class Task:
     work: Work
 
 
+def _never(_source: str) -> bool:
+    return False
+
+
 class Processor:
-    """What comes from `ours`, the sources of this process, was done in the commit that it tells of."""
+    """`is_done` tells from which sources messages tell only of what was done in the commit behind them."""
 
     def __init__(
-        self, name: str, bus: Bus, queue: str, task: Task, ours: Collection[str] = ()
+        self,
+        name: str,
+        bus: Bus,
+        queue: str,
+        task: Task,
+        is_done: Callable[[str], bool] = _never,
     ) -> None:
         self.name = name
-        self._ours = frozenset(ours)
+        self._is_done = is_done
         self._bus = bus
         self._queue = queue
         self._task = task
@@ -52,7 +61,7 @@ class Processor:
 
     async def handle(self, envelope: Envelope) -> None:
         """Return when the work is committed; the message is acknowledged by that."""
-        if envelope.source in self._ours:
+        if self._is_done(envelope.source):
             return
         await self._batches.submit([self._task.id_of(item) for item in envelope.items])
 

@@ -22,7 +22,7 @@ from attune.pipeline.policies.gates import (
     window_gate,
 )
 from attune.pipeline.policies.model import EffectivePolicy, Gate, GateName, QuotaType
-from attune.pipeline.queues.model import Entry, Lane, Pool, State, Turn, Waiter
+from attune.pipeline.queues.model import Entry, Lane, Pool, State, Turn, W, Waits
 
 NO_STARTS: Final = Starts()
 _RETRY_AFTER: Final = 60
@@ -172,7 +172,7 @@ def left(lane: Lane, states: Sequence[State]) -> Lane:
     )
 
 
-def due(waiter: Waiter, ageing: float | None) -> tuple[object, ...]:
+def due(waiter: Waits, ageing: float | None) -> tuple[object, ...]:
     """Sorts waiters by whose turn it is, in one lane or among the heads of several.
 
     With ageing, a band is worth so many seconds of waiting: whoever came four times that earlier goes before a
@@ -184,15 +184,15 @@ def due(waiter: Waiter, ageing: float | None) -> tuple[object, ...]:
     return (raised, waiter.band, waiter.sequence)
 
 
-def turns(waiting: Iterable[Waiter], count: int, ageing: float | None) -> list[Turn]:
+def turns(waiting: Iterable[W], count: int, ageing: float | None) -> list[Turn[W]]:
     """Who of a lane goes next, and whom each passes over.
 
     `waiting` has the first of every band: as many as may go, and one more, so that who is passed over is among them.
     """
-    bands: dict[int, deque[Waiter]] = {}
+    bands: dict[int, deque[W]] = {}
     for one in sorted(waiting, key=lambda one: one.sequence):
         bands.setdefault(one.band, deque()).append(one)
-    found: list[Turn] = []
+    found: list[Turn[W]] = []
     while bands and len(found) < count:
         band = min(bands, key=lambda each: due(bands[each][0], ageing))
         one = bands[band].popleft()
@@ -202,7 +202,7 @@ def turns(waiting: Iterable[Waiter], count: int, ageing: float | None) -> list[T
     return found
 
 
-def _turn(one: Waiter, heads: Sequence[Waiter]) -> Turn:
+def _turn(one: W, heads: Sequence[W]) -> Turn[W]:
     """`heads` are the first of those that wait on, by band; a smaller number is never behind its band's head."""
     passed = min((head.sequence for head in heads if head.sequence < one.sequence), default=None)
     if any(head.band < one.band for head in heads):

@@ -93,14 +93,14 @@ class Holding:
         await self._log()
         if self._changed:
             lanes = [_saved(self.held.lanes[lane_id]) for lane_id in sorted(self._changed)]
-            await self.tx.execute(_SAVE, lanes=lanes, now=self.now)
+            await self.tx.later(_SAVE, lanes=lanes, now=self.now)
         if self._changed_pools:
             pools = [self.held.pools[pool_id] for pool_id in sorted(self._changed_pools)]
             rows = [
                 (pool.id, pool.active_count, pool.total_accepted, pool.next_decision)
                 for pool in pools
             ]
-            await self.tx.execute(_SAVE_POOLS, pools=rows, now=self.now)
+            await self.tx.later(_SAVE_POOLS, pools=rows, now=self.now)
         self._changed.clear()
         self._changed_pools.clear()
 

@@ -62,7 +62,7 @@ class Ledger:
         """One row for each that has notes, under the number that its own row holds for the next."""
         rows = [self._row(lanes[lane], now) for lane in self.lanes()]
         rows += [self._pool_row(pools[pool], now) for pool in self.pools()]
-        await tx.insert(schema.decision, rows)
+        await tx.insert_later(schema.decision, rows)
         self._items.clear()
         self._before.clear()
         self._pools.clear()

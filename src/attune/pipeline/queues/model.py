@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -105,8 +106,24 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     lease_expires_at: datetime | None = None
 
 
+class Waits(Protocol):
+    """Whatever waits in a lane, as far as its turn depends on it."""
+
+    @property
+    def execution(self) -> ExecutionId: ...
+
+    @property
+    def band(self) -> Priority: ...
+
+    @property
+    def sequence(self) -> int: ...
+
+    @property
+    def enqueued_at(self) -> datetime: ...
+
+
 class Waiter(msgspec.Struct, frozen=True):
-    """One that waits in a lane, as far as its turn depends on it."""
+    """One that waits, and no more of it than that."""
 
     execution: ExecutionId
     band: Priority
@@ -122,10 +139,13 @@ class Pause(msgspec.Struct, frozen=True):
     began: datetime | None
 
 
-class Turn(msgspec.Struct, frozen=True):
+W = TypeVar("W", bound=Waits)
+
+
+class Turn(msgspec.Struct, Generic[W], frozen=True):
     """One whose turn it is. `passed_over` is the oldest that waits on although it came before, `rule` says why."""
 
-    waiter: Waiter
+    waiter: W
     passed_over: int | None = None
     rule: str | None = None
 

@@ -16,21 +16,18 @@ from attune.pipeline.queues.decide import due, promoted, turns
 from attune.pipeline.queues.decisions import Admitted
 from attune.pipeline.queues.holding import Holding
 from attune.pipeline.queues.locking import Locked
-from attune.pipeline.queues.model import (
-    Lane,
-    QueueTerms,
-    Turn,
-    Waiter,
-)
+from attune.pipeline.queues.model import Entry, Lane, QueueTerms, Turn
 from attune.pipeline.queues.rates import GATES
 from attune.store.database import Tx
 
-_NEXT: Final = """
-    SELECT execution, band, sequence, enqueued_at FROM entry
+_COLUMNS: Final = ", ".join(Entry.__struct_fields__)
+# What is put into these statements is of our own text.
+_NEXT: Final = f"""
+    SELECT {_COLUMNS} FROM entry
      WHERE lane = :lane AND band = :band AND state = 'queued' ORDER BY sequence LIMIT :count
-"""
-_HEADS: Final = """
-    SELECT execution, band, sequence, enqueued_at, lane FROM entry
+"""  # noqa: S608
+_HEADS: Final = f"""
+    SELECT {_COLUMNS} FROM entry
      WHERE execution = ANY(ARRAY(
            SELECT (SELECT e.execution FROM entry e
                     WHERE e.lane = l.id AND e.band = b.band AND e.state = 'queued'
@@ -39,33 +36,50 @@ _HEADS: Final = """
             CROSS JOIN (SELECT 0 AS band UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3
                         UNION ALL SELECT 4) b
             WHERE l.id = ANY(:lanes::bigint[])))
-"""
+"""  # noqa: S608
 _ADMIT: Final = """
     UPDATE entry SET state = 'ready', reason = 'worker' WHERE execution = ANY(:ids::bigint[])
 """
 _ALL: Final = 2**31 - 1
 
 
-class _Head(Waiter, frozen=True):
-    """The first of a band of its lane."""
-
-    lane: LaneId
-
-
 class Promotion(Holding):
-    """Gives slots. `promoted` are those that had waited and were given one meanwhile."""
+    """Gives slots. `promoted` are those that had waited and were given one meanwhile.
+
+    `unwritten` are those of them whose rows do not say so yet: what is handed to a worker at once is written once.
+    """
 
     def __init__(self, tx: Tx, held: Locked, terms: QueueTerms, now: datetime) -> None:
         super().__init__(tx, held, terms, now)
         self.promoted: set[ExecutionId] = set()
+        self.unwritten: dict[ExecutionId, Entry] = {}
 
-    async def promote(self) -> None:
-        """Give every free slot to whoever is next: in each lane, and among lanes that share a pool."""
+    async def promote(self, *, unwritten: bool = False) -> None:
+        """Give every free slot to whoever is next: in each lane, and among lanes that share a pool.
+
+        `unwritten`: the caller hands over at once, and leaves the rest to `save`.
+        """
         await self._promote_alone()
         for policy in self._sharing():
             await self._promote_sharing(policy)
         for lane in list(self.held.lanes.values()):
             await self._settle(lane)
+        if not unwritten:
+            await self._write_admitted()
+
+    def handed_over(self, ids: Iterable[ExecutionId]) -> None:
+        """Their rows were written as a worker's."""
+        for one in ids:
+            self.unwritten.pop(one, None)
+
+    async def save(self) -> None:
+        await self._write_admitted()
+        await super().save()
+
+    async def _write_admitted(self) -> None:
+        if self.unwritten:
+            await self.tx.later(_ADMIT, ids=sorted(self.unwritten))
+            self.unwritten.clear()
 
     async def admit(self, lane_id: LaneId, count: int) -> list[ExecutionId]:
         """Admit up to so many whose turn it is, as far as the gates let them; those that were."""
@@ -75,6 +89,7 @@ class Promotion(Holding):
         free = room(await self.gates(lane))
         given = await self._turns({lane_id: count if free is None else min(free, count)})
         await self._admit(given)
+        await self._write_admitted()
         await self._settle(self.held.lanes[lane_id])
         return [turn.waiter.execution for turn in given.get(lane_id, [])]
 
@@ -118,33 +133,36 @@ class Promotion(Holding):
         newest = max(lanes, key=lambda each: each.arranged)
         return [one for one in ids if self.held.lanes[one].stamp == newest.stamp]
 
-    def _due(self, lane_id: LaneId, turn: Turn) -> tuple[object, ...]:
+    def _due(self, lane_id: LaneId, turn: Turn[Entry]) -> tuple[object, ...]:
         return (due(turn.waiter, self.held.lanes[lane_id].ageing), lane_id)
 
     def _waiting_here(self, policy: PolicyId) -> list[Lane]:
         lanes = self.held.lanes.values()
         return [e for e in lanes if e.terms and e.terms.policy == policy and e.queue_length]
 
-    async def _heads(self, lane_ids: Iterable[LaneId]) -> dict[LaneId, Turn]:
+    async def _heads(self, lane_ids: Iterable[LaneId]) -> dict[LaneId, Turn[Entry]]:
         """Whose turn it is in each of these lanes, where anyone waits and the lane's gates are open."""
         lanes = [self.held.lanes[lane_id] for lane_id in lane_ids]
         opened = {e.id: 1 for e in lanes if e.queue_length and room(await self.gates(e)) != 0}
         return {lane: given[0] for lane, given in (await self._turns(opened)).items()}
 
-    async def _turns(self, counts: Mapping[LaneId, int]) -> dict[LaneId, list[Turn]]:
+    async def _turns(self, counts: Mapping[LaneId, int]) -> dict[LaneId, list[Turn[Entry]]]:
         """Who goes next in each of these lanes, as many as are said."""
         wanted = {lane_id: count for lane_id, count in counts.items() if count > 0}
-        firsts: dict[LaneId, list[Waiter]] = defaultdict(list)
-        for one in await self.tx.all(_Head, _HEADS, lanes=sorted(wanted)) if wanted else []:
+        if not wanted:
+            return {}
+        await self._write_admitted()
+        firsts: dict[LaneId, list[Entry]] = defaultdict(list)
+        for one in await self.tx.all(Entry, _HEADS, lanes=sorted(wanted)):
             firsts[one.lane].append(one)
-        found: dict[LaneId, list[Turn]] = {}
+        found: dict[LaneId, list[Turn[Entry]]] = {}
         for lane_id, heads in firsts.items():
             lane, count = self.held.lanes[lane_id], wanted[lane_id]
             waiting = heads if count == 1 else await self._waiting(lane, heads, count)
             found[lane_id] = turns(waiting, count, lane.ageing)
         return found
 
-    async def _waiting(self, lane: Lane, heads: Sequence[Waiter], count: int) -> list[Waiter]:
+    async def _waiting(self, lane: Lane, heads: Sequence[Entry], count: int) -> list[Entry]:
         """The first of every band: without ageing, as many as it takes to fill the count."""
         waiting = list(heads)
         needed = count
@@ -152,22 +170,19 @@ class Promotion(Holding):
             if needed <= 0:
                 break
             some = await self.tx.all(
-                Waiter, _NEXT, lane=lane.id, band=head.band, count=min(count + 1, _ALL)
+                Entry, _NEXT, lane=lane.id, band=head.band, count=min(count + 1, _ALL)
             )
             waiting = [one for one in waiting if one.band is not head.band] + some
             needed -= len(some) if lane.ageing is None else 0
         return waiting
 
-    async def _admit(self, given: Mapping[LaneId, Sequence[Turn]]) -> None:
-        ids = sorted(turn.waiter.execution for some in given.values() for turn in some)
-        if not ids:
-            return
-        await self.tx.execute(_ADMIT, ids=ids)
+    async def _admit(self, given: Mapping[LaneId, Sequence[Turn[Entry]]]) -> None:
         for lane_id, some in given.items():
+            self.unwritten |= {turn.waiter.execution: turn.waiter for turn in some}
+            self.promoted.update(turn.waiter.execution for turn in some)
             await self._give(self.held.lanes[lane_id], some)
-        self.promoted.update(ids)
 
-    async def _give(self, lane: Lane, given: Sequence[Turn]) -> None:
+    async def _give(self, lane: Lane, given: Sequence[Turn[Entry]]) -> None:
         items = [
             Admitted(t.waiter.execution, t.waiter.sequence, t.waiter.band, t.passed_over, t.rule)
             for t in given

@@ -104,7 +104,7 @@ class Lanes(Promotion):
             taken, refused = await self._taken(self.held.lanes[lane_id], some)
             turned += refused
             entries += await self._enter(lane_id, taken)
-        await self.tx.insert(schema.entry, entries)
+        await self.tx.insert_later(schema.entry, entries)
         await self.promote()
         for lane_id, some in by_lane.items():
             turned += await self._turn_away(self.held.lanes[lane_id], some)
@@ -115,10 +115,12 @@ class Lanes(Promotion):
         self,
         ids: Collection[ExecutionId],
         started: Mapping[ExecutionId, datetime | None] | None = None,
+        *,
+        unwritten: bool = False,
     ) -> set[ExecutionId]:
         """Free whatever these held, and give it to the next in line; those that were there.
 
-        `started` tells when each began, for those that did.
+        `started` tells when each began, for those that did. `unwritten` is as in `promote`.
         """
         gone = await self.tx.all(_Gone, _LEAVE, ids=sorted(ids)) if ids else []
         await locking.lock(self.tx, {one.lane for one in gone}, self.held)
@@ -127,7 +129,7 @@ class Lanes(Promotion):
             by_lane[one.lane].append(one)
         for lane_id, some in by_lane.items():
             await self._let_go(self.held.lanes[lane_id], some, started or {})
-        await self.promote()
+        await self.promote(unwritten=unwritten)
         return {one.execution for one in gone}
 
     async def take_slots_back(self, lane_id: LaneId) -> None:

@@ -1,8 +1,8 @@
 """The rules of each trigger, compiled once and found by an index."""
 
 from collections import defaultdict
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,17 +12,27 @@ from attune.catalog.model import Rule
 from attune.catalog.versions import VersionedCache
 from attune.kernel.ids import PackId, RuleId, TriggerId
 from attune.pipeline.rules.decide import compiled
+from attune.pipeline.rules.index import TriggerRules
 from attune.pipeline.rules.model import CompiledRule
 from attune.store.database import Tx
 
 _COLUMNS = ", ".join(Rule.__struct_fields__)
-# The names in these statements are those of our own structs.
-_OF_TRIGGERS: Final = f"""
-    SELECT {_COLUMNS} FROM rule WHERE trigger = ANY(:triggers::bigint[]) ORDER BY id
-"""  # noqa: S608
+# The names in this statement are those of our own struct.
 _BY_IDS: Final = f"SELECT {_COLUMNS} FROM rule WHERE id = ANY(:ids::bigint[]) ORDER BY id"  # noqa: S608
+_STAMPS: Final = """
+    SELECT id, trigger, pack, updated FROM rule WHERE trigger = ANY(:triggers::bigint[]) ORDER BY id
+"""
 _OFF: Final = "SELECT id FROM trigger WHERE id = ANY(:triggers::bigint[]) AND NOT enabled"
 _CONFIGS: Final = "SELECT id, config FROM pack WHERE id = ANY(:packs::bigint[])"
+
+
+class _Stamp(msgspec.Struct, frozen=True):
+    """A rule as far as one sees by it whether it was changed."""
+
+    id: RuleId
+    trigger: TriggerId
+    pack: PackId
+    updated: datetime
 
 
 class _PackConfig(msgspec.Struct, frozen=True):
@@ -30,18 +40,29 @@ class _PackConfig(msgspec.Struct, frozen=True):
     config: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """`config` is that of the pack with which the rule was compiled."""
+
+    updated: datetime
+    config: dict[str, Any]
+    rule: CompiledRule
+
+
 class RuleBook:
-    """A change of the catalog makes it read its rules again, but compile only those that changed."""
+    """A change of the catalog makes it look at its rules again, but read and compile only those that changed."""
 
     def __init__(self) -> None:
-        self._of_trigger: VersionedCache[TriggerId, tuple[CompiledRule, ...]] = VersionedCache()
-        self._compiled: dict[RuleId, tuple[datetime, dict[str, Any], CompiledRule]] = {}
+        self._of_trigger: VersionedCache[TriggerId, TriggerRules] = VersionedCache()
+        self._compiled: dict[RuleId, _Known] = {}
+        self._configs: dict[PackId, dict[str, Any]] = {}
+        self._filed: dict[TriggerId, TriggerRules] = {}
 
     async def of_triggers(
         self, tx: Tx, version: int, triggers: Collection[TriggerId]
-    ) -> dict[TriggerId, tuple[CompiledRule, ...]]:
+    ) -> dict[TriggerId, TriggerRules]:
         """All rules of these triggers, also those that are disabled, so that each can say why it does not answer."""
-        found: dict[TriggerId, tuple[CompiledRule, ...]] = {}
+        found: dict[TriggerId, TriggerRules] = {}
         for trigger in triggers:
             if (known := self._of_trigger.get(version, trigger)) is not None:
                 found[trigger] = known
@@ -49,35 +70,77 @@ class RuleBook:
         if missing:
             loaded = await self._load(tx, missing)
             for trigger in missing:
-                found[trigger] = tuple(loaded.get(trigger, ()))
+                found[trigger] = self._file(trigger, loaded.get(trigger, []))
                 self._of_trigger.put(version, trigger, found[trigger])
         return found
 
     async def by_id(self, tx: Tx, ids: Collection[RuleId]) -> dict[RuleId, CompiledRule]:
         rules = await tx.all(Rule, _BY_IDS, ids=sorted(ids)) if ids else []
-        return {one.rule.id: one for one in await self._all_compiled(tx, rules)}
+        configs = await self._configs_of(tx, {rule.pack for rule in rules})
+        return {rule.id: self._one_compiled(rule, configs) for rule in rules}
 
     async def _load(self, tx: Tx, triggers: list[TriggerId]) -> dict[TriggerId, list[CompiledRule]]:
-        rules = await tx.all(Rule, _OF_TRIGGERS, triggers=triggers)
+        stamps = await tx.all(_Stamp, _STAMPS, triggers=triggers)
+        compiled_rules = await self._all_compiled(tx, stamps)
         off = set(await tx.all(TriggerId, _OFF, triggers=triggers))
         found: dict[TriggerId, list[CompiledRule]] = defaultdict(list)
-        for one in await self._all_compiled(tx, rules):
-            if one.rule.trigger in off:
-                found[one.rule.trigger].append(replace(one, trigger_enabled=False))
-            elif one.rule.trigger is not None:
-                found[one.rule.trigger].append(one)
+        for stamp in stamps:
+            one = compiled_rules.get(stamp.id)
+            if one is None or one.rule.trigger != stamp.trigger:
+                continue  # changed since its stamp was read; the next version of the catalog has it
+            is_on = stamp.trigger not in off
+            found[stamp.trigger].append(one if is_on else replace(one, trigger_enabled=False))
         return found
 
-    async def _all_compiled(self, tx: Tx, rules: list[Rule]) -> list[CompiledRule]:
-        packs = sorted({rule.pack for rule in rules})
-        configs = await tx.all(_PackConfig, _CONFIGS, packs=packs) if packs else []
-        config_of = {one.id: one.config for one in configs}
-        return [self._one_compiled(rule, config_of.get(rule.pack, {})) for rule in rules]
+    async def _all_compiled(self, tx: Tx, stamps: Sequence[_Stamp]) -> dict[RuleId, CompiledRule]:
+        configs = await self._configs_of(tx, {stamp.pack for stamp in stamps})
+        found: dict[RuleId, CompiledRule] = {}
+        stale: list[RuleId] = []
+        for stamp in stamps:
+            known = self._known(stamp.id, stamp.updated, configs.get(stamp.pack, {}))
+            if known is None:
+                stale.append(stamp.id)
+            else:
+                found[stamp.id] = known
+        for rule in await tx.all(Rule, _BY_IDS, ids=stale) if stale else []:
+            found[rule.id] = self._one_compiled(rule, configs)
+        return found
 
-    def _one_compiled(self, rule: Rule, config: dict[str, Any]) -> CompiledRule:
-        known = self._compiled.get(rule.id)
-        if known is not None and known[:2] == (rule.updated, config):
-            return known[2]
-        made = compiled(rule, config)
-        self._compiled[rule.id] = (rule.updated, config, made)
-        return made
+    def _one_compiled(self, rule: Rule, configs: Mapping[PackId, dict[str, Any]]) -> CompiledRule:
+        config = configs.get(rule.pack, {})
+        known = self._known(rule.id, rule.updated, config)
+        if known is None:
+            known = compiled(rule, config)
+            self._compiled[rule.id] = _Known(rule.updated, config, known)
+        return known
+
+    def _known(self, id_: RuleId, updated: datetime, config: dict[str, Any]) -> CompiledRule | None:
+        known = self._compiled.get(id_)
+        if known is None or known.updated != updated:
+            return None
+        return known.rule if known.config is config or known.config == config else None
+
+    def _file(self, trigger: TriggerId, rules: list[CompiledRule]) -> TriggerRules:
+        """What a change elsewhere left as it was is not indexed again."""
+        filed = self._filed.get(trigger)
+        if filed is None or not _are_the_same(filed, rules):
+            filed = self._filed[trigger] = TriggerRules(rules)
+        return filed
+
+    async def _configs_of(self, tx: Tx, packs: Collection[PackId]) -> dict[PackId, dict[str, Any]]:
+        """One that did not change is the same object as ever, so that no rule compares it item by item."""
+        rows = await tx.all(_PackConfig, _CONFIGS, packs=sorted(packs)) if packs else []
+        found = {}
+        for one in rows:
+            kept = self._configs.get(one.id)
+            if kept is None or kept != one.config:
+                kept = self._configs[one.id] = one.config
+            found[one.id] = kept
+        return found
+
+
+def _are_the_same(filed: TriggerRules, rules: Sequence[CompiledRule]) -> bool:
+    return len(filed) == len(rules) and all(
+        one.rule is other.rule and one.trigger_enabled == other.trigger_enabled
+        for one, other in zip(filed, rules, strict=True)
+    )

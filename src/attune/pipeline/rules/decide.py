@@ -47,7 +47,7 @@ def for_rule(scope: Scope, rule: CompiledRule) -> Scope:
 
 def consider(rule: CompiledRule, event: Event, scope: Scope) -> Verdict:
     if event.rule is not None and event.rule != rule.rule.id:
-        return Verdict(matched=False, reason=f"the event is for the rule {event.rule_ref} alone")
+        return Verdict(matched=False, reason=meant_for_another(event))
     if not rule.rule.enabled:
         return Verdict(matched=False, reason="the rule is disabled")
     if not rule.trigger_enabled:
@@ -55,6 +55,11 @@ def consider(rule: CompiledRule, event: Event, scope: Scope) -> Verdict:
     if rule.condition is None:
         return Verdict(matched=False, reason=rule.fault or "the rule has no condition")
     return rule.condition.check(scope)
+
+
+def meant_for_another(event: Event) -> str:
+    """The reason of every rule but the one that the event is bound to."""
+    return f"the event is for the rule {event.rule_ref} alone"
 
 
 @dataclass(frozen=True, slots=True)

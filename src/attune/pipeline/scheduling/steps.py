@@ -1,6 +1,6 @@
 """Giving what is ready to workers: the hand-off, in the transaction that decides it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,13 +14,14 @@ from attune.kernel.messages import ExecutionScheduled, MessageType
 from attune.kernel.statuses import ExecutionStatus, sources_through
 from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
-from attune.pipeline.outbox import Moved, Outbox
+from attune.pipeline.outbox import Outbox
 from attune.pipeline.queues.model import Entry
 from attune.pipeline.queues.steps import lanes_of_executions
 from attune.pipeline.scheduling.asides import asides
 from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.compatibility import demand_of
 from attune.pipeline.scheduling.decide import NONE_ASIDE, place
+from attune.pipeline.scheduling.hand_off import HandOff, Scheduled
 from attune.pipeline.scheduling.line import ReadyLine, ready_line
 from attune.pipeline.scheduling.model import (
     Assignment,
@@ -48,36 +49,49 @@ _HAND: Final = """
       FROM ROWS(:assigned AS v(execution bigint, worker bigint))
      WHERE entry.execution = v.execution
 """
-_SCHEDULE: Final = """
+_RETURNED: Final = ", ".join(f"execution.{name}" for name in Scheduled.__struct_fields__)
+_SCHEDULE: Final = f"""
     UPDATE execution SET status = 'scheduled', worker = v.worker, updated = :now
       FROM ROWS(:assigned AS v(execution bigint, worker bigint))
      WHERE execution.id = v.execution AND execution.status = ANY(:sources::text[])
-    RETURNING execution.id, execution.action, execution.action_ref, execution.attempt, execution.status
-"""
+    RETURNING {_RETURNED}
+"""  # noqa: S608 - the names are those of our own struct
+_SOURCES: Final = sorted(sources_through(_S.SCHEDULING, _S.SCHEDULED))
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """What one pass did: which were handed over, in their order, and which nobody can run.
+    """What one pass did: what was handed over, in its order, and what nobody can run."""
 
-    `passed_over` are for another worker than the one that was asked.
-    """
-
-    handed: tuple[ExecutionId, ...] = ()
+    handed: tuple[HandOff, ...] = ()
     unplaceable: tuple[Unplaceable, ...] = ()
+
+
+class OwnPass(msgspec.Struct, frozen=True):
+    """The same for one worker. `passed_over` are for another; `incarnation` is the worker's process that the rows name."""
+
+    handed: tuple[HandOff, ...] = ()
     passed_over: tuple[ExecutionId, ...] = ()
+    incarnation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """The workers that are locked, and the cap of the whole system. `alone`: there may be others beside them."""
+    """The workers that are locked, what each has, and the cap of the whole system. `alone`: there may be others beside
+    them."""
 
     workers: Sequence[Worker]
+    loads: Mapping[WorkerId, int]
     cap: Cap | None
     alone: bool
 
     def takers(self, silence: timedelta, now: datetime) -> set[WorkerId]:
         """Those that may be handed something now; the others are there, and count as full."""
         return {one.id for one in self.workers if takes_work(one, silence, now)}
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the whole system has no slot left."""
+        return self.cap is not None and self.cap.free == 0
 
     def free(self, loads: Mapping[WorkerId, int], given: int) -> int:
         """How many more they can take, when so many were given already."""
@@ -95,53 +109,78 @@ class Scheduler:
 
     async def assign(self, tx: Tx, outbox: Outbox, now: datetime) -> Pass:
         """Hand over everything that is ready and finds room among all workers."""
-        return await self._assign(tx, None, outbox, now)
-
-    async def assign_to(self, tx: Tx, worker: WorkerId, outbox: Outbox, now: datetime) -> Pass:
-        """Hand over to this worker alone: what it has just finished makes room for as much.
-
-        It says nothing of what nobody can run, because it has not asked the others.
-        """
-        done = await self._assign(tx, worker, outbox, now)
-        return Pass(done.handed, passed_over=done.passed_over)
-
-    async def _assign(self, tx: Tx, only: WorkerId | None, outbox: Outbox, now: datetime) -> Pass:
         line = await ready_line(tx, now)
         if line is None:
             return Pass()
-        cap = await lock_cap(tx) if line.cap is not None else None
-        if cap is not None and cap.free == 0:
-            return Pass()
-        room = _Room(await workers.lock_present(tx, only=only), cap, alone=only is not None)
-        if only is not None and not room.takers(self.terms.stale, now):
-            return Pass()
+        present = await workers.lock_present(tx)
+        loads = await workers.loads(tx, [worker.id for worker in present])
+        room = _Room(present, loads, await self._cap(tx, line), alone=False)
         placement = await self._placed(tx, line, room, now)
-        await self._hand(tx, placement.assigned, outbox, now)
+        handed = await self._hand(tx, placement.assigned, outbox, now)
+        await self._log(tx, room.cap, line, placement, now)
+        worker_of = {one.entry.execution: one.worker for one in placement.assigned}
+        for one in handed:
+            worker = worker_of[one.execution]
+            item = _order(one, worker)
+            outbox.put(MessageType.EXECUTION_SCHEDULED, item, to=worker_queue_name(worker))
+        return Pass(handed, tuple(placement.unplaceable))
+
+    async def assign_to(
+        self,
+        tx: Tx,
+        worker: WorkerId,
+        outbox: Outbox,
+        now: datetime,
+        fresh: Collection[Entry] = (),
+    ) -> OwnPass:
+        """Hand over to this worker alone: what it has just finished makes room for as much. `fresh` are as in the line.
+
+        It says nothing of what nobody can run, because it has not asked the others, and sends no order, because the
+        worker is who asks.
+        """
+        present = await workers.lock_present(tx, only=worker)
+        if not present or not takes_work(present[0], self.terms.stale, now):
+            return OwnPass()
+        line = await ready_line(tx, now, worker, fresh)
+        if line is None:
+            return OwnPass()
+        room = _Room(present, {worker: line.load}, await self._cap(tx, line), alone=True)
+        placement = await self._placed(tx, line, room, now)
+        handed = await self._hand(tx, placement.assigned, outbox, now)
+        await self._log(tx, room.cap, line, placement, now)
+        return OwnPass(handed, tuple(placement.passed_over), present[0].incarnation)
+
+    async def _cap(self, tx: Tx, line: ReadyLine) -> Cap | None:
+        """Locked after the workers."""
+        return await lock_cap(tx) if line.cap is not None else None
+
+    async def _log(
+        self, tx: Tx, cap: Cap | None, line: ReadyLine, placement: Placement, now: datetime
+    ) -> None:
         if cap is not None:
             await log_hand_offs(tx, cap, placement.assigned, now, aged=line.is_aged)
-        handed = tuple(one.entry.execution for one in placement.assigned)
-        return Pass(handed, tuple(placement.unplaceable), tuple(placement.passed_over))
 
     async def _placed(self, tx: Tx, line: ReadyLine, room: _Room, now: datetime) -> Placement:
         """Page by page until there is no room: what no free worker can run must not hide what one can."""
-        loads = await workers.loads(tx, [worker.id for worker in room.workers])
         takers = room.takers(self.terms.stale, now)
-        loads |= {one.id: one.capacity for one in room.workers if one.id not in takers}
+        full = {one.id: one.capacity for one in room.workers if one.id not in takers}
+        loads = {**room.loads, **full}
         aside = await asides(tx, now) if line.some_aside else NONE_ASIDE
         total = Placement([], [], [])
-        for _ in range(_PAGES):
+        for _ in range(0 if room.is_capped else _PAGES):
             free = room.free(loads, len(total.assigned))
             if room.workers and free <= 0:
                 break
-            page = await self._demands(tx, await line.next(tx, min(free or _PAGE, _PAGE)))
-            if not page:
-                break
+            wanted = min(free or _PAGE, _PAGE)
+            page = await self._demands(tx, await line.next(tx, wanted))
             placement = place(page, room.workers, loads, self.terms, now, aside, alone=room.alone)
             total.assigned.extend(placement.assigned)
             total.unplaceable.extend(placement.unplaceable)
             total.passed_over.extend(placement.passed_over)
             for one in placement.assigned:
                 loads[one.worker] = loads.get(one.worker, 0) + 1
+            if len(page) < wanted:
+                break
         return total
 
     async def _demands(self, tx: Tx, found: Sequence[Entry]) -> list[Waiting]:
@@ -150,29 +189,30 @@ class Scheduler:
 
     async def _hand(
         self, tx: Tx, assigned: Sequence[Assignment], outbox: Outbox, now: datetime
-    ) -> None:
+    ) -> tuple[HandOff, ...]:
         if not assigned:
-            return
+            return ()
         lease = now + self.terms.lease
         pairs = [(one.entry.execution, one.worker) for one in assigned]
-        await tx.execute(_HAND, assigned=pairs, lease=lease)
-        sources = sorted(sources_through(_S.SCHEDULING, _S.SCHEDULED))
-        moved = await tx.all(Moved, _SCHEDULE, assigned=pairs, sources=sources, now=now)
+        moved = await tx.all(Scheduled, _SCHEDULE, assigned=pairs, sources=_SOURCES, now=now)
+        await tx.later(_HAND, assigned=pairs, lease=lease)
         by_id = {one.id: one for one in moved}
-        for execution, worker in pairs:
-            if (one := by_id.get(execution)) is not None:
-                outbox.moved(one, _S.REQUESTED)
-                order = _order(one, worker, lease)
-                outbox.put(MessageType.EXECUTION_SCHEDULED, order, to=worker_queue_name(worker))
+        for one in moved:
+            outbox.moved(one, _S.REQUESTED)
+        return tuple(
+            by_id[one.entry.execution].hand_off(one.entry, lease)
+            for one in assigned
+            if one.entry.execution in by_id
+        )
 
 
-def _order(moved: Moved, worker: WorkerId, lease: datetime) -> ExecutionScheduled:
+def _order(handed: HandOff, worker: WorkerId) -> ExecutionScheduled:
     return ExecutionScheduled(
-        execution_id=moved.id,
+        execution_id=handed.execution,
         worker_id=worker,
-        attempt=moved.attempt,
-        action_ref=moved.action_ref,
-        lease_expires_at=lease,
+        attempt=handed.attempt,
+        action_ref=handed.action_ref,
+        lease_expires_at=handed.lease_expires_at,
     )
 
 

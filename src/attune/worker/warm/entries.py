@@ -1,7 +1,6 @@
 """Where the scripts of actions are, found once and only looked at again: to find one costs more than to run it."""
 
 import os
-from pathlib import Path
 from typing import Final
 
 from attune.worker.entry import entry_file
@@ -16,12 +15,12 @@ class Entries:
     """An entry holds as long as its name leads to the same file, whatever links are on the way."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[Path | None, str], tuple[_Identity, str]] = {}
+        self._found: dict[tuple[str, str], tuple[_Identity, str]] = {}
 
     def find(self, action: Action) -> str:
         """Raise CannotRun as `entry_file` does."""
-        key = action.pack_dir, action.entrypoint
-        identity = _identity(f"{action.pack_dir}/actions/{action.entrypoint}")
+        key = str(action.pack_dir), action.entrypoint
+        identity = _identity("/actions/".join(key))
         known, file = self._found.get(key, (None, ""))
         if identity is None or known != identity:
             file = str(entry_file(action))
@@ -29,7 +28,7 @@ class Entries:
                 self._keep(key, identity, file)
         return file
 
-    def _keep(self, key: tuple[Path | None, str], identity: _Identity, file: str) -> None:
+    def _keep(self, key: tuple[str, str], identity: _Identity, file: str) -> None:
         if len(self._found) >= _MOST:
             self._found.clear()
         self._found[key] = identity, file

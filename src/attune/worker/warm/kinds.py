@@ -2,14 +2,13 @@
 
 import os
 import re
+from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 import msgspec
-
-from attune.worker.process import Command
 
 # What an interpreter heeds at its start and never looks at again.
 _AT_START: Final = re.compile(r"PATH|HOME|LANG|LANGUAGE|TZ|LC_.*")
@@ -18,6 +17,7 @@ _BEFORE_START: Final = re.compile(r"(PYTHON|LD_|MALLOC_|GLIBC_).*")
 _HARMLESS: Final = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"})
 _OURS: Final = re.compile(r"ATTUNE_.*|TMPDIR")
 _UNBUFFERED: Final = "-u"
+_MOST: Final = 1000
 
 
 class _Heeded(Enum):
@@ -37,20 +37,20 @@ class Kind(msgspec.Struct, frozen=True):
     folder: str
 
 
-def kind_of(command: Command) -> Kind | None:
-    """None for what needs a start of its own.
+def kind_of(words: tuple[str, ...], environment: Mapping[str, str], folder: str) -> Kind | None:
+    """None for what needs a start of its own. `words` are those before the script's name.
 
     A program that is itself a script (a version switcher, a wrapper) may heed any variable and the folder it is
     called in.
     """
-    program, *options = command.arguments[:-1] or ("",)
-    if options not in ([], [_UNBUFFERED]) or command.descriptors:
+    program, *options = words or ("",)
+    if options not in ([], [_UNBUFFERED]):
         return None
-    if not options and "PYTHONUNBUFFERED" in command.environment:
+    if not options and "PYTHONUNBUFFERED" in environment:
         return None
     wraps = _is_script(program)
     at_start = []
-    for name, value in command.environment.items():
+    for name, value in environment.items():
         match _heeded(name):
             case _Heeded.BEFORE_START:
                 return None
@@ -58,8 +58,28 @@ def kind_of(command: Command) -> Kind | None:
                 return None
             case _Heeded.AT_START:
                 at_start.append((name, value))
-    folder = str(command.folder) if wraps else "/"
-    return Kind(words=(program, *options), environment=tuple(at_start), folder=folder)
+    return Kind(words=words, environment=tuple(at_start), folder=folder if wraps else "/")
+
+
+class Kinds:
+    """`kind_of` for runs of one worker, whose environments differ in nothing but what an execution brings and what
+    nobody heeds at a start."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[str, ...], str, bool], Kind | None] = {}
+
+    def get(
+        self, words: tuple[str, ...], environment: Mapping[str, str], folder: str, *, brings: bool
+    ) -> Kind | None:
+        """`brings` if the execution has variables of its own: these are nowhere kept."""
+        if brings:
+            return kind_of(words, environment, folder)
+        key = words, folder, _is_script(words[0])
+        if key not in self._known:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[key] = kind_of(words, environment, folder)
+        return self._known[key]
 
 
 def _is_script(program: str) -> bool:

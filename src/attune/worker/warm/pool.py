@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +22,16 @@ class Key(msgspec.Struct, frozen=True):
 
     ref: str
     script: str
-    pack: Path | None
+    folder: str
     kind: Kind
+
+
+class _Line:
+    """Those that wait for one action, and since when; the one that ran last comes last."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.waiting: list[tuple[Stayer, float]] = []
 
 
 class Pool:
@@ -39,26 +46,23 @@ class Pool:
         self._servers = servers
         self._welcome = welcome
         self._idle_seconds = idle_seconds
-        self._idle: dict[Stayer, tuple[Key, asyncio.TimerHandle]] = {}
-        self._keys: dict[str, Key] = {}
+        self._lines: dict[str, _Line] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._leaving: set[Stayer] = set()
+        self.idle = 0
 
-    @property
-    def idle(self) -> int:
-        return len(self._idle)
+    async def take(self, key: Key, request: Callable[[], dict[str, Any]]) -> Stayer:
+        """Raise Unfit, CannotRun. Those that wait for the action as it was before end now.
 
-    async def take(self, key: Key, request: dict[str, Any]) -> Stayer:
-        """Raise Unfit, CannotRun. Those that wait for the action as it was before end now."""
-        former = self._keys.get(key.ref, key)
-        if former != key:
-            self._let_go_of(former)
-        self._keys[key.ref] = key
+        `request` makes what a new process is told.
+        """
+        line = self._line(key)
         for _ in range(_TRIES):
             try:
                 server = await self._servers.get(key.kind)
                 if not server.can_stay:
                     raise Unfit("it has no way to take in orphans")
-                return self._waiting(key, server) or await self._new(server, request)
+                return self._waiting(line, server) or await self._new(server, request())
             except Gone:
                 continue
         raise Unfit("it keeps dying")
@@ -69,36 +73,64 @@ class Pool:
         return stayer
 
     def give_back(self, key: Key, stayer: Stayer) -> None:
-        timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._let_go, stayer)
-        self._idle[stayer] = key, timer
-        if self._keys.get(key.ref) != key or len(self._idle) > _MOST_IDLE:
-            self._let_go(stayer)
+        line = self._lines.get(key.ref)
+        wanted = line is not None and line.key == key and self.idle < _MOST_IDLE
+        if line is None or not wanted or not stayer.is_free:
+            self.dismiss(stayer)
+            return
+        loop = asyncio.get_running_loop()
+        line.waiting.append((stayer, loop.time()))
+        self.idle += 1
+        if self._timer is None:
+            self._timer = loop.call_later(self._idle_seconds, self._sweep)
 
-    def _waiting(self, key: Key, server: Server) -> Stayer | None:
-        """The one that ran last, whose memory is the warmest."""
-        for stayer, (its, timer) in reversed(self._idle.copy().items()):
-            if its == key:
-                if stayer.server is server and stayer.is_ready():
-                    timer.cancel()
-                    del self._idle[stayer]
-                    return stayer
-                self._let_go(stayer)
+    def _line(self, key: Key) -> _Line:
+        line = self._lines.get(key.ref)
+        if line is None or line.key != key:
+            if line is not None:
+                self._dismiss_all(line)
+            line = self._lines[key.ref] = _Line(key)
+        return line
+
+    def _waiting(self, line: _Line, server: Server) -> Stayer | None:
+        """The one that ran last, whose memory is the warmest. One that has just died says so when it is asked to run."""
+        while line.waiting:
+            stayer, _ = line.waiting.pop()
+            self.idle -= 1
+            if stayer.server is server and stayer.is_free:
+                return stayer
+            self.dismiss(stayer)
         return None
 
-    def _let_go_of(self, key: Key) -> None:
-        for stayer, (its, _) in self._idle.copy().items():
-            if its == key:
-                self._let_go(stayer)
+    def _sweep(self) -> None:
+        """One timer for all: a process has most often been taken again long before it could end."""
+        loop = asyncio.get_running_loop()
+        longest_ago = loop.time() - self._idle_seconds
+        for line in self._lines.values():
+            while line.waiting and line.waiting[0][1] <= longest_ago:
+                stayer, _ = line.waiting.pop(0)
+                self.idle -= 1
+                self.dismiss(stayer)
+        since = [line.waiting[0][1] for line in self._lines.values() if line.waiting]
+        self._timer = loop.call_at(min(since) + self._idle_seconds, self._sweep) if since else None
 
-    def _let_go(self, stayer: Stayer) -> None:
-        _, timer = self._idle.pop(stayer)
-        timer.cancel()
+    def _dismiss_all(self, line: _Line) -> None:
+        self.idle -= len(line.waiting)
+        for stayer, _ in line.waiting:
+            self.dismiss(stayer)
+        line.waiting.clear()
+
+    def dismiss(self, stayer: Stayer) -> None:
+        """One that does nothing."""
         self._leaving = {each for each in self._leaving if not each.is_gone}
         self._leaving.add(stayer)
         stayer.let_go()
 
     async def close(self) -> None:
-        for stayer in list(self._idle):
-            self._let_go(stayer)
+        for line in self._lines.values():
+            self._dismiss_all(line)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         await asyncio.gather(*(each.until_ended(_LAST_PATIENCE) for each in self._leaving))
         self._leaving.clear()

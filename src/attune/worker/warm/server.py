@@ -3,6 +3,7 @@
 import asyncio
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
@@ -22,6 +23,7 @@ from attune.worker.warm.wire import Wire, encoded, pair
 _INSIDE: Final = Path(__file__).parent / "inside"
 _PATIENCE: Final = 20.0
 _DEATH: Final = 1.0
+_MOMENT: Final = 0.001
 # Room in which a forked process can show the variables by which it is known.
 _ROOM: Final = ("ATTUNE_WARM", "." * 1024)
 
@@ -55,6 +57,8 @@ class Server:
         self._starting: dict[int, asyncio.Future[Forked]] = {}
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._folders: dict[str, int | None] = {}
+        self._is_current = True
+        self._look_at = 0.0
         self._popen = self._start()
 
     @property
@@ -99,10 +103,17 @@ class Server:
             raise Unfit("it did not answer") from None
 
     def is_current(self) -> bool:
-        """Whether a fresh start would find the same: what is installed beside it is looked at only then."""
-        return self.is_open and all(
-            _changed(folder) == since for folder, since in self._folders.items()
-        )
+        """Whether a fresh start would find the same: what is installed beside it is looked at only then.
+
+        Of many starts in the same moment one looks for all.
+        """
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + _MOMENT
+            self._is_current = all(
+                _changed(folder) == since for folder, since in self._folders.items()
+            )
+        return self._is_current and self.is_open
 
     async def fork(self, request: dict[str, Any], descriptors: Sequence[int]) -> Forked:
         """Raise Gone if the server died first, CannotRun if the system refuses.

@@ -22,10 +22,15 @@ class Servers:
 
     async def get(self, kind: Kind) -> Server:
         """A running one, started now if there is none, or if what is installed has changed. Raise Unfit."""
+        task = self._servers.pop(kind, None)
+        if task is not None and task.done():
+            if self._is_good(task):
+                self._servers[kind] = task
+                return task.result()
+            task = None
         if self._is_unfit(kind):
             raise Unfit
-        task = self._servers.pop(kind, None)
-        if task is None or (task.done() and not self._is_good(task)):
+        if task is None:
             task = asyncio.create_task(self._started(kind))
         self._servers[kind] = task
         self._make_room()

@@ -10,7 +10,7 @@ from attune.worker.pipe import Pipe
 from attune.worker.process import Command, Running, Starter
 from attune.worker.rlimits import rlimits_of
 from attune.worker.warm.forked import Forked
-from attune.worker.warm.kinds import kind_of
+from attune.worker.warm.kinds import Kind, kind_of
 from attune.worker.warm.server import Gone, Server, Unfit
 from attune.worker.warm.servers import Servers
 from attune.worker.warm.wire import close_all
@@ -24,7 +24,7 @@ class WarmStarter(Starter):
 
     async def start(self, run: Run, command: Command, stdout: Output, stderr: Output) -> Running:
         """A server that dies before it began the run is replaced; that nothing was started is certain then."""
-        kind = kind_of(command) if run.action.runtime is Runtime.PYTHON else None
+        kind = _kind(command) if run.action.runtime is Runtime.PYTHON else None
         if kind is not None:
             for _ in range(_TRIES):
                 try:
@@ -55,7 +55,13 @@ class WarmChild:
         self._forked.kill_in_place()
 
 
-def request_of(command: Command) -> dict[str, Any]:
+def _kind(command: Command) -> Kind | None:
+    if command.descriptors:
+        return None
+    return kind_of(command.arguments[:-1], command.environment, str(command.folder))
+
+
+def _request(command: Command) -> dict[str, Any]:
     """What a forked process is told."""
     return {
         "arguments": command.arguments[-1:],
@@ -69,7 +75,7 @@ def request_of(command: Command) -> dict[str, Any]:
 async def _forked(server: Server, command: Command, stdout: Output, stderr: Output) -> WarmChild:
     reading, writing = zip(_pipe(), _pipe(), strict=True)
     try:
-        forked = await server.fork(request_of(command), (command.stdin, *writing))
+        forked = await server.fork(_request(command), (command.stdin, *writing))
     except BaseException:
         close_all(reading)
         raise

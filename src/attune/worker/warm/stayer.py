@@ -14,11 +14,15 @@ from attune.worker.warm.wire import Wire, close_all, pair
 
 
 class Stale(Exception):
-    """The process was started with files that have changed since; it did not begin the run."""
+    """The process ends: files that it was started with have changed, or the run before left something. It did not
+    begin this one."""
 
 
 class Stayer:
-    """`is_free` after a run that left nothing behind; any other run is the process's last."""
+    """`is_free` after a run that left nothing behind; any other run is the process's last.
+
+    Whether it is shows only when the run has been told to be done: it may say so, and then that it will not run again.
+    """
 
     def __init__(
         self, server: Server, forked: Forked, link: socket.socket, streams: Sequence[IO[bytes]]
@@ -26,7 +30,7 @@ class Stayer:
         self.server = server
         self.is_free = True
         self._forked = forked
-        self._pipes = [Pipe(stream, None) for stream in streams]
+        self._pipes = [Pipe(stream, None, listens=False) for stream in streams]
         self._run: asyncio.Future[None] | None = None
         self._code: int | None = None
         self._is_unfit = False
@@ -45,15 +49,15 @@ class Stayer:
     def is_gone(self) -> bool:
         return self._forked.ended.done()
 
-    def is_ready(self) -> bool:
-        """Its link tells of its death before its parent does."""
-        self._wire.read()
-        return self.is_free
+    @property
+    def is_done(self) -> bool:
+        """Whether it has told how the run ended, whatever became of itself since."""
+        return self._code is not None
 
     def begin(
-        self, message: bytes, stdin: int, stdout: Output, stderr: Output
+        self, message: bytes, stdin: int | None, stdout: Output, stderr: Output
     ) -> asyncio.Future[None]:
-        """Done when the run is over; Stale or Unfit if it was not begun."""
+        """Done when the run is over; Stale or Unfit if it was not begun. `stdin` is for what no message can hold."""
         self.is_free = False
         self._code = None
         self._run = asyncio.get_running_loop().create_future()
@@ -61,14 +65,20 @@ class Stayer:
             pipe.output = output
         if self._is_unfit:
             self._decline(Unfit())
-        self._wire.send(message, (stdin,))
+        self._wire.send(message, () if stdin is None else (stdin,))
         if self._forked.ended.done():
             self._on_end(self._forked.ended)
         return self._run
 
+    def listen(self) -> None:
+        """To what it writes, as it comes: whoever ends within a moment has not written more than a pipe holds."""
+        for pipe in self._pipes:
+            pipe.listen()
+
     def finish(self) -> int | None:
         """The run's exit code, if its process stays. All that it wrote is with its outputs now."""
         for pipe in self._pipes:
+            pipe.rest()
             pipe.take()
             if pipe.output is not None:
                 pipe.output.close()
@@ -86,6 +96,7 @@ class Stayer:
     def let_go(self) -> None:
         """An idle one ends by itself, and is reaped then."""
         self.is_free = False
+        self.listen()
         self._wire.close()
         if self._forked.ended.done():
             self.close()
@@ -104,9 +115,11 @@ class Stayer:
         self._forked.kill_in_place()
 
     def _heard(self, message: bytes) -> None:
-        """That it is unfit it may say before it is asked for anything."""
+        """That it is unfit, or that it will not run again, it may say before it is asked for anything."""
         word, *code = message.split()
         self._is_unfit = word == b"unfit"
+        if not code:
+            self.is_free = False
         if self._run is None or self._run.done():
             return
         if not code:
@@ -127,10 +140,14 @@ class Stayer:
         self.is_free = False
 
     def _on_end(self, _ended: asyncio.Future[None]) -> None:
-        """What it said before its end still counts."""
+        """What it said before its end still counts; what it was told and has not heard was not begun."""
         self._wire.read()
         self.is_free = False
-        if self._run is not None and not self._run.done():
+        if self._run is None or self._run.done():
+            return
+        if self._wire.unread:
+            self._decline(Stale())
+        else:
             self._run.set_result(None)
 
 

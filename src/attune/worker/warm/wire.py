@@ -26,13 +26,16 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def encoded(message: dict[str, Any]) -> bytes:
+def encoded(message: dict[str, Any] | tuple[Any, ...]) -> bytes:
     """In the one format that every Python reads without any code of its own, and that holds all its texts."""
     return marshal.dumps(message, _MARSHAL_VERSION)
 
 
 class Wire:
-    """`on_end` is called once, when nobody holds the other end any more; not after `close`."""
+    """`on_end` is called once, when nobody holds the other end any more; not after `close`.
+
+    `unread` tells then whether a message was left that the other end has not taken.
+    """
 
     def __init__(
         self, ours: socket.socket, on_message: OnMessage, on_end: Callable[[], None]
@@ -41,9 +44,11 @@ class Wire:
         self._on_message = on_message
         self._on_end = on_end
         self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
+        self._room = bytearray(LONGEST)
         self._loop = asyncio.get_running_loop()
+        self.unread = False
         ours.settimeout(0)
-        self._loop.add_reader(ours.fileno(), self.read)
+        self._loop.add_reader(ours.fileno(), self._read_one)
 
     @property
     def is_open(self) -> bool:
@@ -52,6 +57,7 @@ class Wire:
     def send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
         """Now, or when there is room: whoever sends descriptors keeps them open until the answer, or withdraws."""
         if not self.is_open:
+            self.unread = True
             return
         self._unsent.append((message, descriptors))
         if len(self._unsent) == 1 and not self._send_all():
@@ -83,12 +89,11 @@ class Wire:
         """Whether nothing waits any more; a lost link is noticed by the reading."""
         while self._unsent:
             message, descriptors = self._unsent[0]
-            rights = array("i", descriptors).tobytes()
-            beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if descriptors else []
             try:
-                self._socket.sendmsg([message], beside)
+                self._send_now(message, descriptors)
             except ConnectionError:
                 self._unsent.clear()
+                self.unread = True
                 return True
             except OSError as error:
                 if error.errno not in _NO_ROOM:
@@ -97,23 +102,37 @@ class Wire:
             self._unsent.popleft()
         return True
 
+    def _send_now(self, message: bytes, descriptors: Sequence[int]) -> None:
+        if not descriptors:
+            self._socket.send(message)
+            return
+        rights = array("i", descriptors).tobytes()
+        self._socket.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+
     def read(self) -> None:
         """What has come so far."""
         for _ in range(_MESSAGES_AT_ONCE):
-            if not self.is_open:
+            if not self._read_one():
                 return
-            try:
-                data = self._socket.recv(LONGEST)
-            except BlockingIOError:
-                return
-            except ConnectionError:
-                # It has not read all; what it said before comes next.
-                continue
-            if not data:
-                self.close()
-                self._on_end()
-                return
-            self._on_message(data)
+
+    def _read_one(self) -> bool:
+        """Whether there may be more; the loop asks again as long as there is."""
+        if not self.is_open:
+            return False
+        try:
+            size = self._socket.recv_into(self._room)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            # It has not read all; what it said before comes next.
+            self.unread = True
+            return True
+        if not size:
+            self.close()
+            self._on_end()
+            return False
+        self._on_message(bytes(memoryview(self._room)[:size]))
+        return True
 
 
 def close_all(descriptors: Sequence[int]) -> None:

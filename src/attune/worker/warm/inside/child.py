@@ -12,6 +12,8 @@ from typing import Any
 from attune.worker.warm.inside import ending, script
 from attune.worker.warm.inside.title import Title
 
+_ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+
 
 class Interpreter:
     """What the warm interpreter is before anything runs in it."""
@@ -62,7 +64,10 @@ def set_environment(interpreter: Interpreter, environment: dict[str, str]) -> No
     for variable, own in interpreter.added.items():
         if environment.get(variable) == given.get(variable):
             environment[variable] = own
-    wanted = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
+    wanted = {
+        name.encode(_ENCODING, _ERRORS): value.encode(_ENCODING, _ERRORS)
+        for name, value in environment.items()
+    }
     # Past the methods of `os.environ`: in a fork, each that is called costs copies of the memory around it.
     known: dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]
     for name in [name for name in known if name not in wanted]:
@@ -88,5 +93,6 @@ def become(interpreter: Interpreter, request: dict[str, Any], code: CodeType | N
     source = code or script.source_of(path)
     if source is None or script.shadowed(path, interpreter.loaded):
         script.start_anew(interpreter.words, arguments)
+    script.heed(request["environment"])
     main = script.set_up(arguments, interpreter.words)
     ending.end_by(script.run(source, path, main), main, interpreter.last_module)

@@ -83,10 +83,14 @@ def empty(*modules: ModuleType) -> None:
     """Like the interpreter, with a look for circles before, too: it puts files before what they write through."""
     gc.collect()
     for module in modules:
-        names = getattr(module, "__dict__", {})
-        for name in [name for name in names if name != "__builtins__"]:
-            names[name] = None
+        clear(module)
     gc.collect()
+
+
+def clear(module: ModuleType) -> None:
+    names = getattr(module, "__dict__", {})
+    for name in [name for name in names if name != "__builtins__"]:
+        names[name] = None
 
 
 def _hide_our_frames() -> None:

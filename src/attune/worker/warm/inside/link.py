@@ -6,7 +6,7 @@ import array
 import socket
 
 LONGEST = 128 * 1024
-_MOST_DESCRIPTORS = 5
+_BESIDE = socket.CMSG_SPACE(5 * array.array("i").itemsize)
 
 
 class Link:
@@ -15,6 +15,7 @@ class Link:
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.settimeout(None)
+        self._room = bytearray(LONGEST)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -26,15 +27,14 @@ class Link:
         self._socket.send(message.encode("utf-8", "surrogateescape"))
 
     def receive(self) -> tuple[bytes, list[int]] | None:
-        found = array.array("i")
-        room = socket.CMSG_SPACE(_MOST_DESCRIPTORS * found.itemsize)
         try:
-            data, beside, _flags, _from = self._socket.recvmsg(
-                LONGEST, room, socket.MSG_CMSG_CLOEXEC
+            size, beside, _flags, _from = self._socket.recvmsg_into(
+                [self._room], _BESIDE, socket.MSG_CMSG_CLOEXEC
             )
         except ConnectionError:
             return None
+        found = array.array("i")
         for level, kind, content in beside:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 found.frombytes(content[: len(content) - len(content) % found.itemsize])
-        return (data, list(found)) if data else None
+        return (bytes(memoryview(self._room)[:size]), list(found)) if size else None

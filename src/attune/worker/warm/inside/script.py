@@ -19,14 +19,18 @@ def set_up(arguments: list[str], words: list[str]) -> ModuleType:
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = [*words, *arguments]
     sys.path.insert(0, _folder(path))
-    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        sys.dont_write_bytecode = True
     main = ModuleType("__main__")
     main.__loader__ = SourceFileLoader("__main__", path)
     names: dict[str, Any] = {"__builtins__": builtins, "__file__": path, "__cached__": None}
     main.__dict__.update(names, __annotations__={})
     sys.modules["__main__"] = main
     return main
+
+
+def heed(environment: dict[str, str]) -> None:
+    """What only a start looks at."""
+    if environment.get("PYTHONDONTWRITEBYTECODE"):
+        sys.dont_write_bytecode = True
 
 
 def source_of(path: str) -> bytes | None:

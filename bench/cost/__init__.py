@@ -1,0 +1,1 @@
+"""Where the time of an execution goes, and what it costs in statements, rows, commits and messages."""

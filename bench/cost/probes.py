@@ -1,0 +1,179 @@
+"""Where the spans begin and end: wrapped around the ports and the stages while a measurement lasts."""
+
+import functools
+import inspect
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+import asyncpg.transaction
+
+from attune.kernel.envelope import Envelope
+from attune.store.database import Database
+from attune.store.postgresql import PostgreSQLDatabase, PostgreSQLTx
+from attune.store.sqlite import SQLiteDatabase
+from attune.store.sqlite_tx import SQLiteTx
+from bench.cost.ledger import Ledger
+from bench.cost.places import STAGES, stage_of_step
+from bench.cost.placing import Wrapper, put, put_on, wrap
+from bench.cost.spans import Span
+from harness.control_plane import ControlPlane
+
+_COMMIT: Final = "BEGIN … COMMIT of the writer"
+
+# Questions of the measurement itself. It goes with a step into the store's thread.
+_unseen: ContextVar[bool] = ContextVar("unseen", default=False)
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What is done meanwhile is not measured."""
+    token = _unseen.set(True)
+    try:
+        yield
+    finally:
+        _unseen.reset(token)
+
+
+@contextmanager
+def probes(plane: ControlPlane) -> Iterator[Ledger]:
+    ledger = Ledger()
+    with ExitStack() as stack:
+        for place, name in STAGES:
+            put(stack, ledger, place, _stage(ledger, name))
+        for port in ("run", "read"):
+            wrap(stack, Database, port, _step(ledger, port))
+        transactions: type = PostgreSQLTx
+        if isinstance(plane.database, SQLiteDatabase):
+            transactions = SQLiteTx
+            put(stack, ledger, "attune.store.sqlite_threads:Writer._transact", _group(ledger))
+        else:
+            _frame(stack, ledger)
+        for method in ("_fetch", "_execute", "_insert"):
+            put_on(stack, ledger, transactions, method, _statement(ledger))
+        wrap(stack, type(plane.bus), "publish", _publish(ledger))
+        yield ledger
+
+
+def _stage(ledger: Ledger, name: str) -> Wrapper:
+    def wrapper(original: Any) -> Any:
+        if not inspect.iscoroutinefunction(original):
+
+            @functools.wraps(original)
+            def called(*args: Any, **kwargs: Any) -> Any:
+                return Span(name, ledger.note_stage).call(original, *args, **kwargs)
+
+            return called
+
+        @functools.wraps(original)
+        async def driven(*args: Any, **kwargs: Any) -> Any:
+            if _unseen.get():
+                return await original(*args, **kwargs)
+            return await Span(name, ledger.note_stage).drive(original(*args, **kwargs))
+
+        return driven
+
+    return wrapper
+
+
+def _step(ledger: Ledger, port: str) -> Wrapper:
+    """Every step is a stage, by the name that it has as one, or by its own."""
+
+    def wrapper(original: Any) -> Any:
+        async def run(database: Database, step: Any, *args: Any, **kwargs: Any) -> Any:
+            if _unseen.get():
+                return await original(database, step, *args, **kwargs)
+            ledger.count("steps that write" if port == "run" else "steps that read")
+            if port == "run" and isinstance(database, PostgreSQLDatabase):
+                ledger.count("commits")
+            name = stage_of_step(step)
+            timed = _stage(ledger, name)(_as_coroutine_function(step))
+            around = Span(name, ledger.note_around)
+            return await around.drive(original(database, timed, *args, **kwargs))
+
+        return run
+
+    return wrapper
+
+
+def _as_coroutine_function(step: Any) -> Any:
+    @functools.wraps(step)
+    async def stepped(*args: Any, **kwargs: Any) -> Any:
+        return await step(*args, **kwargs)
+
+    return stepped
+
+
+def _statement(ledger: Ledger) -> Wrapper:
+    def wrapper(original: Any) -> Any:
+        async def statement(tx: Any, sql: Any, *args: Any, **kwargs: Any) -> Any:
+            if _unseen.get():
+                return await original(tx, sql, *args, **kwargs)
+            rows = 0
+
+            async def counted() -> Any:
+                nonlocal rows
+                answer = await original(tx, sql, *args, **kwargs)
+                rows = answer if isinstance(answer, int) else len(answer[1])
+                return answer
+
+            text = sql if isinstance(sql, str) else sql.for_sqlite
+            span = Span(text, lambda span: ledger.note_statement(span, rows))
+            return await span.drive(counted())
+
+        return statement
+
+    return wrapper
+
+
+def _group(ledger: Ledger) -> Wrapper:
+    """SQLite's writer: steps that wait share a commit, so those are counted here."""
+
+    def wrapper(original: Any) -> Any:
+        def transact(writer: Any, first: Any) -> Any:
+            if first.context.get(_unseen, False):
+                return original(writer, first)
+            ledger.count("commits")
+            span = Span(_COMMIT, lambda span: ledger.note_statement(span, 0, counts=False))
+            return span.call(original, writer, first)
+
+        return transact
+
+    return wrapper
+
+
+def _frame(stack: ExitStack, ledger: Ledger) -> None:
+    """PostgreSQL: what stands around the statements of a step."""
+    for owner, attribute, text in (
+        (asyncpg.transaction.Transaction, "start", "BEGIN"),
+        (asyncpg.transaction.Transaction, "commit", "COMMIT"),
+        (PostgreSQLTx, "notify", "NOTIFY"),
+    ):
+        put_on(stack, ledger, owner, attribute, _framing(ledger, text))
+
+
+def _framing(ledger: Ledger, text: str) -> Wrapper:
+    def wrapper(original: Any) -> Any:
+        async def framing(*args: Any, **kwargs: Any) -> Any:
+            if _unseen.get():
+                return await original(*args, **kwargs)
+            span = Span(text, lambda span: ledger.note_statement(span, 0, counts=False))
+            return await span.drive(original(*args, **kwargs))
+
+        return framing
+
+    return wrapper
+
+
+def _publish(ledger: Ledger) -> Wrapper:
+    def wrapper(original: Any) -> Any:
+        async def publish(bus: Any, *envelopes: Envelope, **kwargs: Any) -> Any:
+            ledger.count("messages", len(envelopes))
+            ledger.count("items in messages", sum(len(each.items) for each in envelopes))
+            span = Span("publish", ledger.note_stage)
+            return await span.drive(original(bus, *envelopes, **kwargs))
+
+        return publish
+
+    return wrapper

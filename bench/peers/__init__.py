@@ -1,0 +1,1 @@
+"""Other job engines, each on the same no-op work, for comparison."""

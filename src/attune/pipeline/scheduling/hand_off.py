@@ -1,0 +1,72 @@
+"""What a worker is handed: everything that it needs to begin, but for the definition, which it may know."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from attune.kernel.ids import ActionDefinitionId, ExecutionId, IdentityId, LaneId
+from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.outbox import Moved
+from attune.pipeline.queues.model import Entry
+
+_LONGEST_MARGIN: Final = timedelta(seconds=1)
+
+
+class HandOff(msgspec.Struct, frozen=True, kw_only=True):
+    execution: ExecutionId
+    lane: LaneId
+    attempt: int
+    definition: ActionDefinitionId
+    action_ref: str
+    status: ExecutionStatus
+    config: dict[str, Any]
+    env_vars: dict[str, str] | None
+    rule_ref: str | None
+    trigger_ref: str | None
+    timeout_seconds: float | None
+    executor: IdentityId | None
+    permission_set_refs: list[str] | None
+    lease_expires_at: datetime | None = None
+
+    def may_begin(self, lease: timedelta, now: datetime) -> bool:
+        """Not in the last tenth of its lease, or the last second: whoever ends what was not begun must find it begun.
+
+        `lease` is how long leases are.
+        """
+        if self.lease_expires_at is None:
+            return True
+        return now < self.lease_expires_at - min(lease / 10, _LONGEST_MARGIN)
+
+    def __repr__(self) -> str:
+        return f"HandOff(execution={self.execution}, attempt={self.attempt})"
+
+
+class Scheduled(Moved, frozen=True):
+    """An execution whose row was written as a worker's, with what the worker needs of it."""
+
+    config: dict[str, Any]
+    env_vars: dict[str, str] | None
+    rule_ref: str | None
+    trigger_ref: str | None
+    timeout_seconds: float | None
+    executor: IdentityId | None
+    permission_set_refs: list[str] | None
+
+    def hand_off(self, entry: Entry, lease: datetime) -> HandOff:
+        return HandOff(
+            execution=self.id,
+            lane=entry.lane,
+            attempt=self.attempt,
+            definition=entry.definition,
+            action_ref=self.action_ref,
+            status=self.status,
+            config=self.config,
+            env_vars=self.env_vars,
+            rule_ref=self.rule_ref,
+            trigger_ref=self.trigger_ref,
+            timeout_seconds=self.timeout_seconds,
+            executor=self.executor,
+            permission_set_refs=self.permission_set_refs,
+            lease_expires_at=lease,
+        )
