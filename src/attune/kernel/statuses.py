@@ -3,6 +3,7 @@
 Every write of a status goes through `check_transition`, or carries `sources_of(target)` in its WHERE.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -88,6 +89,11 @@ def check_transition(source: ExecutionStatus, target: ExecutionStatus) -> None:
 def sources_of(target: ExecutionStatus) -> frozenset[ExecutionStatus]:
     """The statuses a write to `target` may start from: what belongs in its WHERE."""
     return frozenset(source for source, targets in TRANSITIONS.items() if target in targets)
+
+
+def in_words(statuses: Iterable[ExecutionStatus]) -> str:
+    """As they stand between the parentheses of an SQL `IN`."""
+    return ", ".join(f"'{status.value}'" for status in sorted(statuses))
 
 
 def sources_through(*arrows: ExecutionStatus) -> frozenset[ExecutionStatus]:

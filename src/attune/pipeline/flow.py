@@ -91,8 +91,7 @@ class Flow(WorkerFlow):
 
     async def _schedule_step(self, tx: Tx) -> Done[None]:
         outbox = Outbox(tx, self.mail)
-        done = await self.scheduler.assign(tx, outbox, self.clock.now())
-        return Done(None, done.unplaceable)
+        return Done(None, await self.scheduler.assign(tx, outbox, self.clock.now()))
 
     async def _cancel_step(self, tx: Tx, execution_id: ExecutionId) -> Done[Execution]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)

@@ -4,7 +4,7 @@ A step puts in one item for each row that it moved; they leave as few messages, 
 is tried again starts with an empty box, because it makes its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -55,7 +55,12 @@ class Outbox:
     def __init__(self, tx: Tx, mail: Mail) -> None:
         self._mail = mail
         self._items: dict[tuple[MessageType, str | None], list[Payload]] = {}
+        self._fills: list[Callable[[], None]] = []
         tx.on_commit(self._send)
+
+    def fill(self, fill: Callable[[], None]) -> None:
+        """Puts in what is known only once everything is written."""
+        self._fills.append(fill)
 
     def put(self, kind: MessageType, item: Payload, to: str | None = None) -> None:
         """`to` names one worker's queue, for an order; everything else finds its way by its type."""
@@ -78,5 +83,7 @@ class Outbox:
             self.put(MessageType.EXECUTION_REQUESTED, ExecutionRequested(execution_id=execution))
 
     def _send(self) -> None:
+        for fill in self._fills:
+            fill()
         for (kind, to), items in self._items.items():
             self._mail.send(kind, items, to)

@@ -51,13 +51,13 @@ class Running:
     async def _fail_step(self, tx: Tx, unplaceable: tuple[Unplaceable, ...]) -> Done[None]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
         await fail_unplaceable(tx, self.terms, outbox, unplaceable, now)
-        return Done(None, (await self.scheduler.assign(tx, outbox, now)).unplaceable)
+        return Done(None, await self.scheduler.assign(tx, outbox, now))
 
     async def _given_on(self, tx: Tx, outbox: Outbox, now: datetime) -> tuple[Unplaceable, ...]:
         """What is ready goes to workers here, where that is this process's business."""
         if not self._through:
             return ()
-        return (await self.scheduler.assign(tx, outbox, now)).unplaceable
+        return await self.scheduler.assign(tx, outbox, now)
 
     async def _saved(self, lanes: Lanes, *, changed: bool = False) -> Done[None]:
         """Written, and given on to workers. `changed`: what lets them through did, which a queue outside must hear."""

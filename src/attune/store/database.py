@@ -13,7 +13,8 @@ nothing else; what must follow the commit goes to `tx.on_commit`.
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -38,6 +39,13 @@ _LONGEST_DELAY: Final = 0.2
 _WAKE_KEY_BYTES: Final = 512
 
 _log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Answer(Generic[T]):
+    """What a write will have told by the time of the commit."""
+
+    rows: list[T]
 
 
 class Tx(ABC):
@@ -86,6 +94,10 @@ class Tx(ABC):
     async def insert_later(self, table: sa.Table, rows: Sequence[msgspec.Struct]) -> None:
         """The same for rows."""
         await self.insert(table, rows)
+
+    async def answer_later(self, kind: type[T], sql: str, /, **parameters: Any) -> Answer[T]:
+        """The same for a write of whose rows something is told after the commit."""
+        return Answer(await self.all(kind, sql, **parameters))
 
     async def insert(
         self, table: sa.Table, rows: Sequence[msgspec.Struct], *, skip_existing: bool = False

@@ -5,8 +5,9 @@ so the isolation level is the server's default; a read-only step gets one snapsh
 """
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, Final, ParamSpec, TypeVar
 
 import asyncpg
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 from attune.kernel.clock import Clock
 from attune.kernel.errors import AttuneError, DatabaseUnavailable
 from attune.kernel.urls import masked
-from attune.store.database import Database, Step, Tx
+from attune.store.database import Answer, Database, Step, Tx
 from attune.store.dialect import RowsParameter, Statement, for_postgresql
 from attune.store.id_reserve import IdReserve
 from attune.store.inserts import Insert, insert_plan
@@ -108,6 +109,18 @@ class PostgreSQLTx(Tx):
             insert = insert_plan(table, type(rows[0]), skip_existing=False)
             await self._put_off(Write(insert.for_postgresql, insert.values_of(rows)))
 
+    async def answer_later(self, kind: type[T], sql: str, /, **parameters: Any) -> Answer[T]:
+        self._check_usable()
+        statement = self._checked(sql, parameters)
+        answer: Answer[T] = Answer([])
+        read = _rows_reader(kind)  # type: ignore[arg-type]  # a type is hashable
+
+        def take(rows: str) -> None:
+            answer.rows = read(rows)
+
+        await self._put_off(Write(statement.sql, _bound(statement, parameters), take))
+        return answer
+
     async def finish(self) -> None:
         """Write what was put off, and send the wakes with the commit: PostgreSQL delivers them only if it succeeds,
         and once each."""
@@ -115,23 +128,25 @@ class PostgreSQLTx(Tx):
             raise self.failure
         if self.wakes:
             wakes = [f"{topic}\n{key}" for topic, key in sorted(self.wakes)]
-            self._writes.append(Write(_NOTIFY, [wakes]))
+            self._writes.append(Write(_NOTIFY, [wakes], _unheard))
         await self._flush()
 
     async def _put_off(self, write: Write) -> None:
-        if any(one.target == write.target for one in self._writes):
+        if any(one.sql == write.sql for one in self._writes):
             await self._flush()
         self._writes.append(write)
 
     async def _flush(self) -> None:
         if not self._writes:
             return
-        write = together(self._writes)
+        joint = together(self._writes)
         self._writes = []
         try:
-            await self._connection.execute(write.sql, *write.values)
+            rows = await self._connection.fetch(joint.sql, *joint.values)
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
+        for number, take in enumerate(joint.takes):
+            take(rows[0][number])
 
     async def _prepared(self, sql: str, parameters: dict[str, Any]) -> Statement:
         self._check_usable()
@@ -146,6 +161,15 @@ class PostgreSQLTx(Tx):
     def _failed(self, error: Exception) -> Exception:
         self.failure = translated(error, self._server) or error
         return self.failure
+
+
+def _unheard(_rows: str) -> None:
+    """What is sent with a wake says nothing."""
+
+
+@cache
+def _rows_reader(kind: Any) -> Callable[[str], list[Any]]:
+    return msgspec.json.Decoder(list[kind]).decode
 
 
 def _touched(status: str) -> int:

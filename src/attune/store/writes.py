@@ -4,52 +4,53 @@ All of them see the rows as they were before the first, and none may touch a row
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-_TARGET: Final = re.compile(r"\s*(?:UPDATE|DELETE\s+FROM|INSERT\s+INTO)\s+(\w+)")
 _NUMBER: Final = re.compile(r"\$(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One statement in PostgreSQL's words."""
+    """One statement in PostgreSQL's words. `take` gets its rows, as JSON; null where it tells none."""
 
     sql: str
     values: Sequence[Any]
-
-    @property
-    def target(self) -> str | None:
-        """The table that it changes, if it changes any."""
-        return _target(self.sql)
+    take: Callable[[str], None] | None = None
 
 
-def together(writes: Sequence[Write]) -> Write:
-    """All of these as one; the last may answer with rows."""
-    if len(writes) == 1:
-        return writes[0]
-    sql = _together(tuple(one.sql for one in writes))
-    return Write(sql, [value for one in writes for value in one.values])
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Many writes as one statement, with a column for each that tells something."""
+
+    sql: str
+    values: Sequence[Any]
+    takes: Sequence[Callable[[str], None]]
+
+
+def together(writes: Sequence[Write]) -> Joint:
+    takes = [one.take for one in writes if one.take is not None]
+    if len(writes) == 1 and not takes:
+        return Joint(writes[0].sql, writes[0].values, ())
+    sql = _together(tuple((one.sql, one.take is not None) for one in writes))
+    return Joint(sql, [value for one in writes for value in one.values], takes)
 
 
 @cache
-def _target(sql: str) -> str | None:
-    found = _TARGET.match(sql)
-    return found[1] if found else None
-
-
-@cache
-def _together(statements: tuple[str, ...]) -> str:
+def _together(statements: tuple[tuple[str, bool], ...]) -> str:
     parts: list[str] = []
     taken = 0
-    for sql in statements:
-        parts.append(_renumbered(sql, taken))
-        taken += max((int(number) for number in _NUMBER.findall(sql)), default=0)
-    *first, last = parts
-    named = ", ".join(f"write_{number} AS ({part})" for number, part in enumerate(first, start=1))
-    return f"WITH {named} {last}"
+    for number, (sql, _) in enumerate(statements):
+        parts.append(f"write_{number} AS ({_renumbered(sql, taken)})")
+        taken += max((int(each) for each in _NUMBER.findall(sql)), default=0)
+    answers = [
+        f"(SELECT coalesce(json_agg(w), '[]')::text FROM write_{number} w)"
+        for number, (_, answers) in enumerate(statements)
+        if answers
+    ]
+    return f"WITH {', '.join(parts)} SELECT {', '.join(answers) or '1'}"
 
 
 def _renumbered(sql: str, by: int) -> str:

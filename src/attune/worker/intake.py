@@ -42,10 +42,11 @@ class Intake:
 
     def handed(self, completed: Completed) -> None:
         """What an end has made room for begins at once. What is a later process's of this name, it will find."""
-        if not completed.handed or completed.incarnation != self._worker.incarnation:
+        handed = completed.handed
+        if not handed or completed.incarnation != self._worker.incarnation:
             return
-        known = self._flow.definitions.known({one.definition for one in completed.handed}) or {}
-        for one in completed.handed:
+        known = self._flow.definitions.known({one.definition for one in handed}) or {}
+        for one in handed:
             if one.definition in known and self._may_begin(one):
                 self._jobs.begin(one, known[one.definition])
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -17,7 +18,6 @@ from attune.kernel.configuration import load_settings
 from attune.kernel.errors import InvalidSettings
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
-from attune.pipeline.completion.model import Completed
 from attune.pipeline.workers.beats import NameTaken, mark_lost
 from attune.services.worker_part import WorkerPart
 from attune.worker.handoffs import hand_offs
@@ -190,8 +190,8 @@ class TestGoing:
         service._intake.closed = True
         await service.look()
         [handed] = await still.database.read(hand_offs, service._worker, [execution.id])
-        given = Completed(frozenset(), (handed,), service._worker.incarnation)
-        service._intake.handed(given)
+        own = SimpleNamespace(handed=[handed], incarnation=service._worker.incarnation)
+        service._intake.handed(own)  # type: ignore[arg-type]
         await service._begin([execution.id])
         assert not jobs_of(worker).holds(execution.id, 1)
         await worker.stop()

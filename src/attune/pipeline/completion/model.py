@@ -1,5 +1,6 @@
 """How an attempt ended, and what becomes of work whose worker is gone."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -11,6 +12,7 @@ from attune.catalog.retrying import Cause, Retries
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId, WorkerId
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.scheduling.hand_off import HandOff
+from attune.pipeline.scheduling.steps import OwnPass
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,15 +30,23 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     chatty: bool = False
 
 
-class Completed(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Completed:
     """`late` changed nothing, because another attempt counts; `handed` is what the worker got to do next.
 
     `incarnation` is the process of the worker that it is for: of two under one name, the later.
     """
 
     late: frozenset[ExecutionId]
-    handed: tuple[HandOff, ...] = ()
-    incarnation: str = ""
+    own: OwnPass
+
+    @property
+    def handed(self) -> list[HandOff]:
+        return self.own.given.hand_offs()
+
+    @property
+    def incarnation(self) -> str:
+        return self.own.incarnation
 
 
 class Told(msgspec.Struct, frozen=True):

@@ -1,9 +1,9 @@
 """The end of executions: written once, under the fence, with the slot given on in the same transaction."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from attune.catalog.retrying import Cause
 from attune.kernel.ids import ActionId, ExecutionId, WorkerId
 from attune.kernel.messages import ExecutionCompleted, MessageType
-from attune.kernel.statuses import ExecutionStatus, sources_of, sources_through
+from attune.kernel.statuses import ExecutionStatus, in_words, sources_of, sources_through
 from attune.pipeline.completion.model import Completed, Ended, Started, Told, Verdict
 from attune.pipeline.completion.retrying import retry
 from attune.pipeline.executions.decide import failure_word
@@ -21,7 +21,7 @@ from attune.pipeline.queues.rates import tell_starts
 from attune.pipeline.queues.steps import lanes_by_id
 from attune.pipeline.scheduling.setbacks import AttemptEnd
 from attune.pipeline.scheduling.steps import Scheduler
-from attune.store.database import Tx
+from attune.store.database import Answer, Tx
 
 _S = ExecutionStatus
 
@@ -31,16 +31,14 @@ _RUNNING: Final = """
      WHERE execution.id = v.id AND execution.attempt = v.attempt AND execution.status = 'scheduled'
     RETURNING execution.id, execution.action, execution.action_ref, execution.attempt, execution.status
 """
+# The sources stand in the text: the words are our own, and a list that is sent has to be read each time.
 _END: Final = """
     UPDATE execution SET status = :status, failure = :failure, result = v.result,
            started_at = v.started_at, worker = :worker, updated = :now
       FROM ROWS(:ended AS v(id bigint, attempt int, result jsonb, started_at timestamptz))
-     WHERE execution.id = v.id AND execution.attempt = v.attempt
-       AND execution.status = ANY(:sources::text[])
+     WHERE execution.id = v.id AND execution.attempt = v.attempt AND execution.status IN ({sources})
     RETURNING execution.id, execution.action, execution.action_ref, execution.attempt, execution.status
 """
-
-
 _STILL: Final = """
     SELECT x.id FROM execution x
       JOIN ROWS(:attempts AS v(id bigint, attempt int)) ON x.id = v.id AND x.attempt = v.attempt
@@ -57,11 +55,11 @@ class _Result(msgspec.Struct, frozen=True):
 
 
 @cache
-def _sources(status: ExecutionStatus) -> list[ExecutionStatus]:
+def _end_sql(status: ExecutionStatus) -> str:
     """A short action is never seen to run: its start and its end are one write."""
-    if _S.RUNNING in sources_of(status):
-        return sorted(sources_through(_S.RUNNING, status))
-    return sorted(sources_of(status))
+    passes = _S.RUNNING in sources_of(status)
+    sources = sources_through(_S.RUNNING, status) if passes else sources_of(status)
+    return _END.format(sources=in_words(sources))
 
 
 async def report_running(tx: Tx, outbox: Outbox, started: Sequence[Started]) -> Told:
@@ -93,26 +91,25 @@ async def complete(
     """
     lanes = await lanes_by_id(tx, {one.lane for one in ended}, scheduler.terms.queue, now)
     again = await retry(lanes, outbox, _verdicts(ended), sources_of(_S.REQUESTED), now)
-    last = [one for one in ended if one.execution not in again]
-    moved = await _ended(tx, worker, last, now)
-    ends = _attempt_ends(ended, [*again.values(), *moved])
-    await scheduler.setbacks.note_ends(tx, worker, ends, scheduler.terms, now)
-    started = {one.execution: one.started_at for one in last}
-    await lanes.leave([one.id for one in moved], started, unwritten=True)
+    last = {one.execution: one for one in ended if one.execution not in again}
+    left = await lanes.end_attempts(
+        {one.execution: one.attempt for one in last.values()},
+        {one.execution: one.started_at for one in last.values()},
+    )
+    await _end(tx, outbox, worker, [last[one] for one in left], now)
+    refs = left | {one.id: one.action_ref for one in again.values()}
+    await scheduler.setbacks.note_ends(tx, worker, _attempt_ends(ended, refs), scheduler.terms, now)
     await forget_output(tx, [one.execution for one in ended if one.chatty])
     own = await scheduler.assign_to(tx, worker, outbox, now, lanes.unwritten.values())
-    handed = [one.execution for one in own.handed]
+    handed = own.given.executions
     lanes.handed_over(handed)
     await lanes.save()
-    _tell(outbox, moved, last, now)
     outbox.hurry(lanes.promoted.difference(handed).union(own.passed_over[:1]))
-    late = {one.execution for one in last} - {one.id for one in moved}
-    return Completed(frozenset(late), own.handed, own.incarnation)
+    return Completed(frozenset(last.keys() - left.keys()), own)
 
 
-def _attempt_ends(ended: Sequence[Ended], moved: Iterable[Moved]) -> list[AttemptEnd]:
+def _attempt_ends(ended: Sequence[Ended], refs: Mapping[ExecutionId, str]) -> list[AttemptEnd]:
     """Those whose word counted, and that nobody stopped."""
-    refs = {one.id: one.action_ref for one in moved}
     return [
         AttemptEnd(one.execution, refs[one.execution], ok, None if ok else _result(one).error)
         for one in ended
@@ -142,32 +139,34 @@ def _verdict(ended: Ended, cause: Cause) -> Verdict:
     )
 
 
-async def _ended(tx: Tx, worker: WorkerId, ended: Sequence[Ended], now: datetime) -> list[Moved]:
+async def _end(
+    tx: Tx, outbox: Outbox, worker: WorkerId, ended: Sequence[Ended], now: datetime
+) -> None:
     by_status: dict[ExecutionStatus, list[Ended]] = defaultdict(list)
     for one in ended:
         by_status[one.status].append(one)
-    moved: list[Moved] = []
     for status, some in by_status.items():
         rows = [
             (one.execution, one.attempt, msgspec.Raw(one.result), one.started_at) for one in some
         ]
-        moved += await tx.all(
+        moved = await tx.answer_later(
             Moved,
-            _END,
+            _end_sql(status),
             ended=rows,
             status=status,
             failure=failure_word(status),
-            sources=_sources(status),
             worker=worker,
             now=now,
         )
-    return moved
+        began = {one.execution for one in some if one.started_at}
+        outbox.fill(partial(_tell, outbox, moved, began, now))
 
 
-def _tell(outbox: Outbox, moved: Sequence[Moved], ended: Sequence[Ended], now: datetime) -> None:
-    by_id = {one.execution: one for one in ended}
-    for one in moved:
-        outbox.moved(one, _S.RUNNING if by_id[one.id].started_at else _S.SCHEDULED)
+def _tell(
+    outbox: Outbox, moved: Answer[Moved], began: Collection[ExecutionId], now: datetime
+) -> None:
+    for one in moved.rows:
+        outbox.moved(one, _S.RUNNING if one.id in began else _S.SCHEDULED)
         item = ExecutionCompleted(
             execution_id=one.id,
             action_id=one.action or ActionId(0),

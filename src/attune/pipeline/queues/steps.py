@@ -38,6 +38,14 @@ _LEAVE: Final = """
     DELETE FROM entry WHERE execution = ANY(:ids::bigint[])
     RETURNING execution, lane, state, band, sequence
 """
+# What a worker says of an attempt that is not its execution's present one, or that nobody has any more, is not true.
+_LEAVE_ATTEMPTS: Final = """
+    DELETE FROM entry
+     WHERE execution = ANY(:ids::bigint[]) AND state = 'handed'
+       AND EXISTS (SELECT 1 FROM ROWS(:attempts AS v(id bigint, attempt int))
+                    WHERE v.id = entry.execution AND v.attempt = entry.attempt)
+    RETURNING execution, lane, state, band, sequence
+"""
 _BACK: Final = """
     UPDATE entry SET state = 'queued', reason = 'pause' WHERE lane = :lane AND state = 'ready'
     RETURNING execution, lane, state, band, sequence
@@ -115,22 +123,36 @@ class Lanes(Promotion):
         self,
         ids: Collection[ExecutionId],
         started: Mapping[ExecutionId, datetime | None] | None = None,
-        *,
-        unwritten: bool = False,
     ) -> set[ExecutionId]:
         """Free whatever these held, and give it to the next in line; those that were there.
 
-        `started` tells when each began, for those that did. `unwritten` is as in `promote`.
+        `started` tells when each began, for those that did.
         """
         gone = await self.tx.all(_Gone, _LEAVE, ids=sorted(ids)) if ids else []
+        await self._gone(gone, started or {})
+        await self.promote()
+        return {one.execution for one in gone}
+
+    async def end_attempts(
+        self, ended: Mapping[ExecutionId, int], started: Mapping[ExecutionId, datetime | None]
+    ) -> dict[ExecutionId, str]:
+        """The same for attempts that workers ended; the action of each that counted. Who is next stays `unwritten`."""
+        attempts = sorted(ended.items())
+        found = {"ids": sorted(ended), "attempts": attempts}
+        gone = await self.tx.all(_Gone, _LEAVE_ATTEMPTS, **found) if attempts else []
+        await self._gone(gone, started)
+        await self.promote(unwritten=True)
+        return {one.execution: self.held.lanes[one.lane].action_ref for one in gone}
+
+    async def _gone(
+        self, gone: Sequence[_Gone], started: Mapping[ExecutionId, datetime | None]
+    ) -> None:
         await locking.lock(self.tx, {one.lane for one in gone}, self.held)
         by_lane: dict[LaneId, list[_Gone]] = defaultdict(list)
         for one in gone:
             by_lane[one.lane].append(one)
         for lane_id, some in by_lane.items():
-            await self._let_go(self.held.lanes[lane_id], some, started or {})
-        await self.promote(unwritten=unwritten)
-        return {one.execution for one in gone}
+            await self._let_go(self.held.lanes[lane_id], some, started)
 
     async def take_slots_back(self, lane_id: LaneId) -> None:
         """Whoever has a slot and no worker waits again, where it stood."""

@@ -1,5 +1,7 @@
 """What a worker is handed: everything that it needs to begin, but for the definition, which it may know."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -9,6 +11,7 @@ from attune.kernel.ids import ActionDefinitionId, ExecutionId, IdentityId, LaneI
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.outbox import Moved
 from attune.pipeline.queues.model import Entry
+from attune.store.database import Answer
 
 _LONGEST_MARGIN: Final = timedelta(seconds=1)
 
@@ -42,6 +45,28 @@ class HandOff(msgspec.Struct, frozen=True, kw_only=True):
         return f"HandOff(execution={self.execution}, attempt={self.attempt})"
 
 
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Entries that were given to workers in one transaction. What the workers need of them is known after the commit."""
+
+    entries: Sequence[Entry] = ()
+    lease: datetime | None = None
+    scheduled: Answer["Scheduled"] = field(default_factory=lambda: Answer([]))
+
+    @property
+    def executions(self) -> list[ExecutionId]:
+        return [one.execution for one in self.entries]
+
+    def hand_offs(self) -> list[HandOff]:
+        """In their order."""
+        rows = {one.id: one for one in self.scheduled.rows}
+        return [
+            rows[one.execution].hand_off(one, self.lease)
+            for one in self.entries
+            if one.execution in rows
+        ]
+
+
 class Scheduled(Moved, frozen=True):
     """An execution whose row was written as a worker's, with what the worker needs of it."""
 
@@ -53,7 +78,7 @@ class Scheduled(Moved, frozen=True):
     executor: IdentityId | None
     permission_set_refs: list[str] | None
 
-    def hand_off(self, entry: Entry, lease: datetime) -> HandOff:
+    def hand_off(self, entry: Entry, lease: datetime | None) -> HandOff:
         return HandOff(
             execution=self.id,
             lane=entry.lane,

@@ -1,17 +1,16 @@
 """Giving what is ready to workers: the hand-off, in the transaction that decides it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
-
-import msgspec
 
 from attune.bus.topology import worker_queue_name
 from attune.catalog.definitions import Definitions
 from attune.kernel.ids import ExecutionId, WorkerId
 from attune.kernel.messages import ExecutionScheduled, MessageType
-from attune.kernel.statuses import ExecutionStatus, sources_through
+from attune.kernel.statuses import ExecutionStatus, in_words, sources_through
 from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.outbox import Outbox
@@ -21,7 +20,7 @@ from attune.pipeline.scheduling.asides import asides
 from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.compatibility import demand_of
 from attune.pipeline.scheduling.decide import NONE_ASIDE, place
-from attune.pipeline.scheduling.hand_off import HandOff, Scheduled
+from attune.pipeline.scheduling.hand_off import HandOver, Scheduled
 from attune.pipeline.scheduling.line import ReadyLine, ready_line
 from attune.pipeline.scheduling.model import (
     Assignment,
@@ -34,7 +33,7 @@ from attune.pipeline.scheduling.setbacks import Setbacks
 from attune.pipeline.workers import steps as workers
 from attune.pipeline.workers.decide import takes_work
 from attune.pipeline.workers.model import Worker
-from attune.store.database import Tx
+from attune.store.database import Answer, Tx
 
 _S = ExecutionStatus
 
@@ -53,23 +52,18 @@ _RETURNED: Final = ", ".join(f"execution.{name}" for name in Scheduled.__struct_
 _SCHEDULE: Final = f"""
     UPDATE execution SET status = 'scheduled', worker = v.worker, updated = :now
       FROM ROWS(:assigned AS v(execution bigint, worker bigint))
-     WHERE execution.id = v.execution AND execution.status = ANY(:sources::text[])
+     WHERE execution.id = v.execution
+       AND execution.status IN ({in_words(sources_through(_S.SCHEDULING, _S.SCHEDULED))})
     RETURNING {_RETURNED}
-"""  # noqa: S608 - the names are those of our own struct
-_SOURCES: Final = sorted(sources_through(_S.SCHEDULING, _S.SCHEDULED))
+"""  # noqa: S608 - the words and names are our own
 
 
-class Pass(msgspec.Struct, frozen=True):
-    """What one pass did: what was handed over, in its order, and what nobody can run."""
+@dataclass(frozen=True, slots=True)
+class OwnPass:
+    """What one worker was handed. `passed_over` are for another; `incarnation` is the worker's process that the rows
+    name."""
 
-    handed: tuple[HandOff, ...] = ()
-    unplaceable: tuple[Unplaceable, ...] = ()
-
-
-class OwnPass(msgspec.Struct, frozen=True):
-    """The same for one worker. `passed_over` are for another; `incarnation` is the worker's process that the rows name."""
-
-    handed: tuple[HandOff, ...] = ()
+    given: HandOver = field(default_factory=HandOver)
     passed_over: tuple[ExecutionId, ...] = ()
     incarnation: str = ""
 
@@ -107,23 +101,20 @@ class Scheduler:
         self.setbacks = Setbacks()
         self._definitions = definitions
 
-    async def assign(self, tx: Tx, outbox: Outbox, now: datetime) -> Pass:
-        """Hand over everything that is ready and finds room among all workers."""
+    async def assign(self, tx: Tx, outbox: Outbox, now: datetime) -> tuple[Unplaceable, ...]:
+        """Hand over everything that is ready and finds room among all workers; what nobody can run."""
         line = await ready_line(tx, now)
         if line is None:
-            return Pass()
+            return ()
         present = await workers.lock_present(tx)
         loads = await workers.loads(tx, [worker.id for worker in present])
         room = _Room(present, loads, await self._cap(tx, line), alone=False)
         placement = await self._placed(tx, line, room, now)
-        handed = await self._hand(tx, placement.assigned, outbox, now)
         await self._log(tx, room.cap, line, placement, now)
+        given = await self._hand(tx, placement.assigned, outbox, now)
         worker_of = {one.entry.execution: one.worker for one in placement.assigned}
-        for one in handed:
-            worker = worker_of[one.execution]
-            item = _order(one, worker)
-            outbox.put(MessageType.EXECUTION_SCHEDULED, item, to=worker_queue_name(worker))
-        return Pass(handed, tuple(placement.unplaceable))
+        outbox.fill(partial(_order, outbox, given, worker_of))
+        return tuple(placement.unplaceable)
 
     async def assign_to(
         self,
@@ -146,9 +137,9 @@ class Scheduler:
             return OwnPass()
         room = _Room(present, {worker: line.load}, await self._cap(tx, line), alone=True)
         placement = await self._placed(tx, line, room, now)
-        handed = await self._hand(tx, placement.assigned, outbox, now)
         await self._log(tx, room.cap, line, placement, now)
-        return OwnPass(handed, tuple(placement.passed_over), present[0].incarnation)
+        given = await self._hand(tx, placement.assigned, outbox, now)
+        return OwnPass(given, tuple(placement.passed_over), present[0].incarnation)
 
     async def _cap(self, tx: Tx, line: ReadyLine) -> Cap | None:
         """Locked after the workers."""
@@ -189,31 +180,33 @@ class Scheduler:
 
     async def _hand(
         self, tx: Tx, assigned: Sequence[Assignment], outbox: Outbox, now: datetime
-    ) -> tuple[HandOff, ...]:
+    ) -> HandOver:
         if not assigned:
-            return ()
+            return HandOver()
         lease = now + self.terms.lease
         pairs = [(one.entry.execution, one.worker) for one in assigned]
-        moved = await tx.all(Scheduled, _SCHEDULE, assigned=pairs, sources=_SOURCES, now=now)
         await tx.later(_HAND, assigned=pairs, lease=lease)
-        by_id = {one.id: one for one in moved}
-        for one in moved:
-            outbox.moved(one, _S.REQUESTED)
-        return tuple(
-            by_id[one.entry.execution].hand_off(one.entry, lease)
-            for one in assigned
-            if one.entry.execution in by_id
+        scheduled = await tx.answer_later(Scheduled, _SCHEDULE, assigned=pairs, now=now)
+        outbox.fill(partial(_tell_scheduled, outbox, scheduled))
+        return HandOver([one.entry for one in assigned], lease, scheduled)
+
+
+def _tell_scheduled(outbox: Outbox, scheduled: Answer[Scheduled]) -> None:
+    for one in scheduled.rows:
+        outbox.moved(one, _S.REQUESTED)
+
+
+def _order(outbox: Outbox, given: HandOver, worker_of: Mapping[ExecutionId, WorkerId]) -> None:
+    for one in given.hand_offs():
+        worker = worker_of[one.execution]
+        order = ExecutionScheduled(
+            execution_id=one.execution,
+            worker_id=worker,
+            attempt=one.attempt,
+            action_ref=one.action_ref,
+            lease_expires_at=one.lease_expires_at,
         )
-
-
-def _order(handed: HandOff, worker: WorkerId) -> ExecutionScheduled:
-    return ExecutionScheduled(
-        execution_id=handed.execution,
-        worker_id=worker,
-        attempt=handed.attempt,
-        action_ref=handed.action_ref,
-        lease_expires_at=handed.lease_expires_at,
-    )
+        outbox.put(MessageType.EXECUTION_SCHEDULED, order, to=worker_queue_name(worker))
 
 
 async def fail_unplaceable(
