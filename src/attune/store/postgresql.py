@@ -38,7 +38,11 @@ _NEXT_IDS: Final = """
 """
 # Our statements read few rows through an index that has their order. The statistics of small tables that change all
 # the time are never right, and a planner that believes them reads and sorts a whole backlog to take ten rows of it.
-_PLANNING: Final = {"enable_bitmapscan": "off", "jit": "off"}
+_PLANNING: Final = {
+    "enable_bitmapscan": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
 # A step awaits nothing but its transaction, so one that is idle was left by a process that is stopped, or cut off without
 # a word: its locks must not hold up all others until it is back. Whoever waits for a lock gives up before that and tries
 # again, so that of such a process nothing is left in the line when the lock is free at last.

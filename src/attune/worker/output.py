@@ -56,6 +56,8 @@ class Output:
         self._closed = True
 
     def text(self) -> str:
+        if not self._kept and not self._cut:
+            return ""
         if not self._cut:
             return _storable(self._kept.decode("utf-8", "replace"))
         # Without the half of a character that may be its end.

@@ -80,7 +80,8 @@ class Runner:
             return _never_started()
         started_at, began = self._clock.now(), self._clock.monotonic()
         kept = kept_bytes(run.action.limits, self._settings.kept_bytes)
-        stdout, stderr = (Output(stream, on_output, kept) for stream in Stream)
+        stdout = Output(Stream.STDOUT, on_output, kept)
+        stderr = Output(Stream.STDERR, on_output, kept)
         finish = await self._finish(run, stdout, stderr, cancel)
         result = Result(
             exit_code=finish.exit_code,

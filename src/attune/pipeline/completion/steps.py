@@ -96,13 +96,13 @@ async def complete(
         {one.execution: one.attempt for one in last.values()},
         {one.execution: one.started_at for one in last.values()},
     )
-    await _end(tx, outbox, worker, [last[one] for one in left], now)
     refs = left | {one.id: one.action_ref for one in again.values()}
     await scheduler.setbacks.note_ends(tx, worker, _attempt_ends(ended, refs), scheduler.terms, now)
     await forget_output(tx, [one.execution for one in ended if one.chatty])
     own = await scheduler.assign_to(tx, worker, outbox, now, lanes.unwritten.values())
     handed = own.given.executions
     lanes.handed_over(handed)
+    await _end(tx, outbox, worker, [last[one] for one in left], now)
     await lanes.save()
     outbox.hurry(lanes.promoted.difference(handed).union(own.passed_over[:1]))
     return Completed(frozenset(last.keys() - left.keys()), own)

@@ -42,8 +42,8 @@ _LEAVE: Final = """
 _LEAVE_ATTEMPTS: Final = """
     DELETE FROM entry
      WHERE execution = ANY(:ids::bigint[]) AND state = 'handed'
-       AND EXISTS (SELECT 1 FROM ROWS(:attempts AS v(id bigint, attempt int))
-                    WHERE v.id = entry.execution AND v.attempt = entry.attempt)
+       AND (execution, attempt) IN (SELECT v.id, v.attempt
+                                      FROM ROWS(:attempts AS v(id bigint, attempt int)))
     RETURNING execution, lane, state, band, sequence
 """
 _BACK: Final = """

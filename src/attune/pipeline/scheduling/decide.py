@@ -95,8 +95,16 @@ class _Field:
         self._actions = {action_ref for _, action_ref in aside}
         self._alone = alone
         self._contests: dict[bytes, _Contest] = {}
+        self._met: dict[int, tuple[Demand, _Contest]] = {}
 
     def contest(self, demand: Demand) -> "_Contest":
+        """The very same demand, as executions of one definition have, is looked up by what it is, not by what it says."""
+        met = self._met.get(id(demand))
+        if met is None:
+            met = self._met[id(demand)] = (demand, self._found(demand))
+        return met[1]
+
+    def _found(self, demand: Demand) -> "_Contest":
         """Actions that ask for the same share one, unless somebody is set aside for the action."""
         if demand.action_ref not in self._actions:
             demand = Demand(demand.runtime, demand.version, demand.required, demand.needs)

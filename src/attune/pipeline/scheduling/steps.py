@@ -176,7 +176,13 @@ class Scheduler:
 
     async def _demands(self, tx: Tx, found: Sequence[Entry]) -> list[Waiting]:
         known = await self._definitions.get(tx, {entry.definition for entry in found})
-        return [Waiting(one, demand_of(known[one.definition], one.needs)) for one in found]
+        usual = {each: demand_of(definition, None) for each, definition in known.items()}
+        return [
+            Waiting(one, demand_of(known[one.definition], one.needs))
+            if one.needs
+            else Waiting(one, usual[one.definition])
+            for one in found
+        ]
 
     async def _hand(
         self, tx: Tx, assigned: Sequence[Assignment], outbox: Outbox, now: datetime
