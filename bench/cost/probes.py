@@ -11,7 +11,8 @@ import asyncpg.transaction
 
 from attune.kernel.envelope import Envelope
 from attune.store.database import Database
-from attune.store.postgresql import PostgreSQLDatabase, PostgreSQLTx
+from attune.store.postgresql import PostgreSQLDatabase
+from attune.store.postgresql_tx import PostgreSQLTx
 from attune.store.sqlite import SQLiteDatabase
 from attune.store.sqlite_tx import SQLiteTx
 from bench.cost.ledger import Ledger

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
@@ -22,6 +22,8 @@ from attune.store.values import Json
 R = TypeVar("R", bound=model.Row)
 
 TOPIC: Final = "catalog"
+
+_MICROSECOND: Final = timedelta(microseconds=1)
 LARGEST_PAGE: Final = 100
 
 
@@ -139,11 +141,13 @@ async def change(
 ) -> R:
     """Write the fields that differ, and `updated` with them; nothing at all if none does.
 
-    `hidden` are columns that the row does not show; they are always written.
+    `hidden` are columns that the row does not show; they are always written. `updated` rises with every change,
+    whatever the clocks say: others know by it what they have seen already.
     """
     differing = {name: v for name, v in changes.items() if not same(getattr(row, name), v)}
     if not differing and not hidden:
         return row
+    now = max(now, row.updated + _MICROSECOND)
     written = {**differing, **hidden, "updated": now}
     columns = kind.table.columns
     values = {

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from attune.store.postgresql import PostgreSQLTx
+from attune.store.postgresql_tx import PostgreSQLTx
 
 _NOT_EXPLAINED: Final = ("EXPLAIN", "SAVEPOINT", "ROLLBACK", "ANALYZE")
 
@@ -29,6 +29,8 @@ class Reads:
         self._execute = PostgreSQLTx._execute
         monkeypatch.setattr(PostgreSQLTx, "_fetch", self._explained(self._fetch))
         monkeypatch.setattr(PostgreSQLTx, "_execute", self._explained(self._execute))
+        monkeypatch.setattr(PostgreSQLTx, "later", self._later(PostgreSQLTx.later))
+        monkeypatch.setattr(PostgreSQLTx, "answer_later", self._answer(PostgreSQLTx.answer_later))
 
     def above(self, rows: int) -> list[Scan]:
         return [scan for scan in self.scans if scan.rows > rows]
@@ -40,6 +42,20 @@ class Reads:
             return await original(tx, sql, parameters)
 
         return explained
+
+    def _later(self, original: Any) -> Any:
+        async def later(tx: PostgreSQLTx, sql: str, /, **parameters: Any) -> None:
+            await self._explain(tx, sql, parameters)
+            await original(tx, sql, **parameters)
+
+        return later
+
+    def _answer(self, original: Any) -> Any:
+        async def answer(tx: PostgreSQLTx, kind: Any, sql: str, /, **parameters: Any) -> Any:
+            await self._explain(tx, sql, parameters)
+            return await original(tx, kind, sql, **parameters)
+
+        return answer
 
     async def _explain(self, tx: PostgreSQLTx, sql: str, parameters: dict[str, Any]) -> None:
         await self._execute(tx, "SAVEPOINT before", {})

@@ -1,12 +1,15 @@
 """The book of compiled rules is never older than the transaction that asks it, and reads no more than was changed."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from attune.catalog.steps.actions import NewAction, create_action, delete_action
 from attune.catalog.steps.packs import PackChanges, update_pack
 from attune.catalog.steps.rules import RuleChanges, delete_rule, update_rule
 from attune.catalog.steps.switches import switch_rule, switch_trigger
+from attune.catalog.steps.triggers import NewTrigger, create_trigger, delete_trigger
 from attune.catalog.versions import current_version, raise_version
 from attune.kernel.ids import RuleId, TriggerId
 from attune.pipeline.rules import book as rule_book
@@ -15,6 +18,8 @@ from attune.pipeline.rules.decide import compiled
 from attune.pipeline.rules.index import TriggerRules
 from attune.store.database import Tx
 from tests.contract.pipeline.world import World
+
+ACTION = NewAction(ref="core.packed", pack_ref="core", label="Packed", runtime_ref="core.native")
 
 
 class Reader:
@@ -56,6 +61,33 @@ async def test_a_change_of_one_rule_compiles_that_one_alone(still: World, reader
     found = list(await reader.rules())
     assert found[1].rule.conditions == changes.conditions
     assert reader.compiled() == [second.id]
+
+
+async def test_changes_of_one_moment_or_by_a_clock_that_is_behind_are_all_seen(
+    still: World, reader: Reader
+) -> None:
+    rule, now = await still.rule("first"), still.clock.now()
+    await reader.rules()
+    for amount, at in ((1, now), (2, now), (3, now - timedelta(hours=1))):
+        changes = RuleChanges(conditions={"expression": f"event.payload.amount == {amount}"})
+        await still.database.run(update_rule, rule.ref, changes, at)
+        [found] = await reader.rules()
+        assert found.rule.conditions == changes.conditions
+
+
+async def test_a_rule_whose_trigger_and_action_went_and_came_back_answers_again(
+    still: World, reader: Reader
+) -> None:
+    now = still.clock.now()
+    await still.database.run(create_action, ACTION, now)
+    rule = await still.rule("first", action_ref=ACTION.ref)
+    assert [one.rule.action for one in await reader.rules()] == [rule.action]
+    await still.database.run(delete_trigger, "shop.order")
+    await still.database.run(delete_action, ACTION.ref)
+    trigger = NewTrigger(ref="shop.order", pack_ref="shop", label="Order")
+    await still.database.run(create_trigger, trigger, now)
+    action = await still.database.run(create_action, ACTION, now)
+    assert [one.rule.action for one in await reader.rules()] == [action.id] != [rule.action]
 
 
 async def test_a_change_elsewhere_leaves_the_index_as_it_is(still: World, reader: Reader) -> None:

@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
 from attune.catalog.model import Rule
 from attune.catalog.versions import VersionedCache
-from attune.kernel.ids import PackId, RuleId, TriggerId
+from attune.kernel.ids import ActionId, PackId, RuleId, TriggerId
 from attune.pipeline.rules.decide import compiled
 from attune.pipeline.rules.index import TriggerRules
 from attune.pipeline.rules.model import CompiledRule
@@ -20,19 +20,24 @@ _COLUMNS = ", ".join(Rule.__struct_fields__)
 # The names in this statement are those of our own struct.
 _BY_IDS: Final = f"SELECT {_COLUMNS} FROM rule WHERE id = ANY(:ids::bigint[]) ORDER BY id"  # noqa: S608
 _STAMPS: Final = """
-    SELECT id, trigger, pack, updated FROM rule WHERE trigger = ANY(:triggers::bigint[]) ORDER BY id
+    SELECT id, trigger, action, pack, updated FROM rule WHERE trigger = ANY(:triggers::bigint[]) ORDER BY id
 """
 _OFF: Final = "SELECT id FROM trigger WHERE id = ANY(:triggers::bigint[]) AND NOT enabled"
 _CONFIGS: Final = "SELECT id, config FROM pack WHERE id = ANY(:packs::bigint[])"
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """A rule as far as one sees by it whether it was changed."""
+    """A rule as far as one sees by it whether it was changed: by somebody, or by what it names, which went or came back."""
 
     id: RuleId
-    trigger: TriggerId
+    trigger: TriggerId | None
+    action: ActionId | None
     pack: PackId
     updated: datetime
+
+    @classmethod
+    def of(cls, rule: Rule) -> Self:
+        return cls(rule.id, rule.trigger, rule.action, rule.pack, rule.updated)
 
 
 class _PackConfig(msgspec.Struct, frozen=True):
@@ -44,7 +49,7 @@ class _PackConfig(msgspec.Struct, frozen=True):
 class _Known:
     """`config` is that of the pack with which the rule was compiled."""
 
-    updated: datetime
+    stamp: _Stamp
     config: dict[str, Any]
     rule: CompiledRule
 
@@ -86,10 +91,10 @@ class RuleBook:
         found: dict[TriggerId, list[CompiledRule]] = defaultdict(list)
         for stamp in stamps:
             one = compiled_rules.get(stamp.id)
-            if one is None or one.rule.trigger != stamp.trigger:
+            if one is None or one.rule.trigger is None or one.rule.trigger != stamp.trigger:
                 continue  # changed since its stamp was read; the next version of the catalog has it
-            is_on = stamp.trigger not in off
-            found[stamp.trigger].append(one if is_on else replace(one, trigger_enabled=False))
+            is_on = one.rule.trigger not in off
+            found[one.rule.trigger].append(one if is_on else replace(one, trigger_enabled=False))
         return found
 
     async def _all_compiled(self, tx: Tx, stamps: Sequence[_Stamp]) -> dict[RuleId, CompiledRule]:
@@ -97,7 +102,7 @@ class RuleBook:
         found: dict[RuleId, CompiledRule] = {}
         stale: list[RuleId] = []
         for stamp in stamps:
-            known = self._known(stamp.id, stamp.updated, configs.get(stamp.pack, {}))
+            known = self._known(stamp, configs.get(stamp.pack, {}))
             if known is None:
                 stale.append(stamp.id)
             else:
@@ -108,15 +113,16 @@ class RuleBook:
 
     def _one_compiled(self, rule: Rule, configs: Mapping[PackId, dict[str, Any]]) -> CompiledRule:
         config = configs.get(rule.pack, {})
-        known = self._known(rule.id, rule.updated, config)
+        stamp = _Stamp.of(rule)
+        known = self._known(stamp, config)
         if known is None:
             known = compiled(rule, config)
-            self._compiled[rule.id] = _Known(rule.updated, config, known)
+            self._compiled[rule.id] = _Known(stamp, config, known)
         return known
 
-    def _known(self, id_: RuleId, updated: datetime, config: dict[str, Any]) -> CompiledRule | None:
-        known = self._compiled.get(id_)
-        if known is None or known.updated != updated:
+    def _known(self, stamp: _Stamp, config: dict[str, Any]) -> CompiledRule | None:
+        known = self._compiled.get(stamp.id)
+        if known is None or known.stamp != stamp:
             return None
         return known.rule if known.config is config or known.config == config else None
 
