@@ -141,7 +141,7 @@ class Bench(World):
         """Their worker ends them after so many seconds, null for no start at all; what it was handed next."""
         began = None if seconds is None else self.clock.now() - timedelta(seconds=seconds)
         words = [await self.word(one, status, began) for one in ids]
-        ends = [await self.complete(one, flow) for one in words]
+        ends = [await self.complete(one, flow=flow) for one in words]
         return [each.execution for one in ends for each in one.handed]
 
     async def word(
@@ -158,14 +158,14 @@ class Bench(World):
             started_at=began,
         )
 
-    async def complete(self, word: Ended, flow: Flow | None = None) -> Completed:
-        """The word reaches an executor, also one that was told before."""
+    async def complete(self, *words: Ended, flow: Flow | None = None) -> Completed:
+        """The words reach an executor in one batch, also one that was told before."""
         executor = flow or self.flow
         worker = await self.value(int, "SELECT min(id) FROM worker")
 
         async def end(tx: Tx) -> Completed:
             outbox, now = Outbox(tx, executor.mail), self.clock.now()
-            return await complete(tx, executor.scheduler, outbox, worker, [word], now)
+            return await complete(tx, executor.scheduler, outbox, worker, words, now)
 
         return await self.database.run(end)
 

@@ -69,12 +69,36 @@ async def test_f5_an_end_that_is_told_twice_frees_one_slot(bench: Bench) -> None
     ids = await bench.ask(count=3)
     word = await bench.word(ids[0], S.COMPLETED, bench.clock.now())
     assert (await bench.complete(word)).late == frozenset()
-    again = await bench.complete(word, bench.new_flow("other", through=True))
+    again = await bench.complete(word, flow=bench.new_flow("other", through=True))
     assert again.late == {ids[0]}
     changed = msgspec.structs.replace(word, status=S.FAILED)
     assert (await bench.complete(changed)).late == {ids[0]}
     assert (await bench.running(), await bench.waiting()) == (ids[1:2], ids[2:])
     assert (await bench.lane()).total_completed == 1
+
+
+async def test_f5_a_late_word_beside_the_true_one_takes_nothing_from_it(bench: Bench) -> None:
+    """Both attempts of one execution, in one batch of one worker, in whatever order."""
+    ids = await bench.ask(count=2)
+    for one, late_comes_first in zip(ids, (True, False), strict=True):
+        old = await bench.word(one, S.FAILED, bench.clock.now())
+        await bench.execute("UPDATE execution SET attempt = 2 WHERE id = :id", id=one)
+        await bench.execute("UPDATE entry SET attempt = 2 WHERE execution = :id", id=one)
+        true = msgspec.structs.replace(old, attempt=2, status=S.COMPLETED)
+        words = (old, true) if late_comes_first else (true, old)
+        assert (await bench.complete(*words)).late == {one}
+        assert (await bench.execution(one)).status is S.COMPLETED
+    assert (await bench.lane()).total_completed == 2
+
+
+async def test_f5_an_end_that_may_not_follow_frees_nothing(bench: Bench) -> None:
+    """Nobody has asked for this cancel, and it runs."""
+    [one] = await bench.ask()
+    await bench.start(one)
+    word = await bench.word(one, S.CANCELLED, bench.clock.now())
+    assert (await bench.complete(word)).late == {one}
+    assert (await bench.execution(one)).status is S.RUNNING
+    assert await bench.running() == [one]
 
 
 async def test_f5_a_message_of_an_end_that_is_false_or_repeated_frees_nothing(

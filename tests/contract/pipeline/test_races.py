@@ -72,7 +72,7 @@ class Chaos:
         if handed := await self.bench.values(ExecutionId, HANDED):
             one = self.chance.choice(handed)
             word = await self.bench.word(one, S.COMPLETED, self.bench.clock.now())
-            await self.bench.complete(word, flow)
+            await self.bench.complete(word, flow=flow)
 
     async def change(self, flow: Flow) -> None:
         changes = PolicyChanges(**{**PLAIN, **self.chance.choice(POLICIES)})

@@ -29,6 +29,10 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     chatty: bool = False
 
+    @property
+    def key(self) -> tuple[ExecutionId, int]:
+        return self.execution, self.attempt
+
 
 @dataclass(frozen=True, slots=True)
 class Completed:

@@ -1,7 +1,7 @@
 """The end of executions: written once, under the fence, with the slot given on in the same transaction."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from typing import Final
@@ -18,7 +18,7 @@ from attune.pipeline.executions.decide import failure_word
 from attune.pipeline.executions.outputs import forget_output
 from attune.pipeline.outbox import Moved, Outbox
 from attune.pipeline.queues.rates import tell_starts
-from attune.pipeline.queues.steps import lanes_by_id
+from attune.pipeline.queues.steps import Attempt, lanes_by_id
 from attune.pipeline.scheduling.setbacks import AttemptEnd
 from attune.pipeline.scheduling.steps import Scheduler
 from attune.store.database import Answer, Tx
@@ -55,11 +55,10 @@ class _Result(msgspec.Struct, frozen=True):
 
 
 @cache
-def _end_sql(status: ExecutionStatus) -> str:
-    """A short action is never seen to run: its start and its end are one write."""
+def _sources(status: ExecutionStatus) -> str:
+    """In SQL's words. A short action is never seen to run: its start and its end are one write."""
     passes = _S.RUNNING in sources_of(status)
-    sources = sources_through(_S.RUNNING, status) if passes else sources_of(status)
-    return _END.format(sources=in_words(sources))
+    return in_words(sources_through(_S.RUNNING, status) if passes else sources_of(status))
 
 
 async def report_running(tx: Tx, outbox: Outbox, started: Sequence[Started]) -> Told:
@@ -91,12 +90,10 @@ async def complete(
     """
     lanes = await lanes_by_id(tx, {one.lane for one in ended}, scheduler.terms.queue, now)
     again = await retry(lanes, outbox, _verdicts(ended), sources_of(_S.REQUESTED), now)
-    last = {one.execution: one for one in ended if one.execution not in again}
-    left = await lanes.end_attempts(
-        {one.execution: one.attempt for one in last.values()},
-        {one.execution: one.started_at for one in last.values()},
-    )
-    refs = left | {one.id: one.action_ref for one in again.values()}
+    last = {one.key: one for one in ended if one.execution not in again}
+    left = await lanes.end_attempts(_by_sources(last.values()))
+    refs = {execution: ref for (execution, _), ref in left.items()}
+    refs |= {one.id: one.action_ref for one in again.values()}
     await scheduler.setbacks.note_ends(tx, worker, _attempt_ends(ended, refs), scheduler.terms, now)
     await forget_output(tx, [one.execution for one in ended if one.chatty])
     own = await scheduler.assign_to(tx, worker, outbox, now, lanes.unwritten.values())
@@ -105,7 +102,14 @@ async def complete(
     await _end(tx, outbox, worker, [last[one] for one in left], now)
     await lanes.save()
     outbox.hurry(lanes.promoted.difference(handed).union(own.passed_over[:1]))
-    return Completed(frozenset(last.keys() - left.keys()), own)
+    return Completed(frozenset(execution for execution, _ in last.keys() - left.keys()), own)
+
+
+def _by_sources(ended: Iterable[Ended]) -> dict[str, dict[Attempt, datetime | None]]:
+    found: dict[str, dict[Attempt, datetime | None]] = defaultdict(dict)
+    for one in ended:
+        found[_sources(one.status)][one.key] = one.started_at
+    return found
 
 
 def _attempt_ends(ended: Sequence[Ended], refs: Mapping[ExecutionId, str]) -> list[AttemptEnd]:
@@ -151,7 +155,7 @@ async def _end(
         ]
         moved = await tx.answer_later(
             Moved,
-            _end_sql(status),
+            _END.format(sources=_sources(status)),
             ended=rows,
             status=status,
             failure=failure_word(status),

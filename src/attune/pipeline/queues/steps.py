@@ -34,17 +34,22 @@ from attune.pipeline.queues.rates import tell_starts
 from attune.store import schema
 from attune.store.database import Tx
 
+Attempt = tuple[ExecutionId, int]
+
 _LEAVE: Final = """
     DELETE FROM entry WHERE execution = ANY(:ids::bigint[])
     RETURNING execution, lane, state, band, sequence
 """
-# What a worker says of an attempt that is not its execution's present one, or that nobody has any more, is not true.
+# What a worker says of an attempt that is not its execution's present one, that nobody has any more, or that cannot end
+# in this way, is not true. The execution stays as it is until its end is written.
 _LEAVE_ATTEMPTS: Final = """
     DELETE FROM entry
      WHERE execution = ANY(:ids::bigint[]) AND state = 'handed'
-       AND (execution, attempt) IN (SELECT v.id, v.attempt
-                                      FROM ROWS(:attempts AS v(id bigint, attempt int)))
-    RETURNING execution, lane, state, band, sequence
+       AND (execution, attempt) IN (
+           SELECT x.id, x.attempt FROM execution x
+             JOIN ROWS(:attempts AS v(id bigint, attempt int)) ON x.id = v.id AND x.attempt = v.attempt
+            WHERE x.status IN ({sources}) FOR UPDATE OF x)
+    RETURNING execution, lane, state, band, sequence, attempt
 """
 _BACK: Final = """
     UPDATE entry SET state = 'queued', reason = 'pause' WHERE lane = :lane AND state = 'ready'
@@ -66,6 +71,14 @@ class _Gone(msgspec.Struct, frozen=True):
     state: State
     band: Priority
     sequence: int
+
+
+class _GoneAttempt(_Gone, frozen=True):
+    attempt: int
+
+    @property
+    def key(self) -> Attempt:
+        return self.execution, self.attempt
 
 
 class Lanes(Promotion):
@@ -134,15 +147,21 @@ class Lanes(Promotion):
         return {one.execution for one in gone}
 
     async def end_attempts(
-        self, ended: Mapping[ExecutionId, int], started: Mapping[ExecutionId, datetime | None]
-    ) -> dict[ExecutionId, str]:
-        """The same for attempts that workers ended; the action of each that counted. Who is next stays `unwritten`."""
-        attempts = sorted(ended.items())
-        found = {"ids": sorted(ended), "attempts": attempts}
-        gone = await self.tx.all(_Gone, _LEAVE_ATTEMPTS, **found) if attempts else []
-        await self._gone(gone, started)
+        self, ended: Mapping[str, Mapping[Attempt, datetime | None]]
+    ) -> dict[Attempt, str]:
+        """The same for attempts that workers ended; the action of each that counted. Who is next stays `unwritten`.
+
+        They come by the statuses, in SQL's words, that they may end from, each with when it began.
+        """
+        gone: list[_GoneAttempt] = []
+        for sources, some in ended.items():
+            found = {"ids": sorted({execution for execution, _ in some}), "attempts": sorted(some)}
+            sql = _LEAVE_ATTEMPTS.format(sources=sources)
+            gone += await self.tx.all(_GoneAttempt, sql, **found)
+        started = {key: began for some in ended.values() for key, began in some.items()}
+        await self._gone(gone, {one.execution: started[one.key] for one in gone})
         await self.promote(unwritten=True)
-        return {one.execution: self.held.lanes[one.lane].action_ref for one in gone}
+        return {one.key: self.held.lanes[one.lane].action_ref for one in gone}
 
     async def _gone(
         self, gone: Sequence[_Gone], started: Mapping[ExecutionId, datetime | None]
