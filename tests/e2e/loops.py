@@ -22,6 +22,7 @@ _LONG: Final = 90.0
 # An executor's pass that no wake hurries comes every ten seconds; in less time than that two executors make two.
 _WITHOUT_WAKES: Final = 9.0
 _MORE_THAN_PASSES: Final = 3
+_EXECUTORS: Final = 2
 _TOLD: Final = {"requested", "scheduled", "completed"}  # by the API, an executor, a worker
 
 _GHOST: Final = """
@@ -80,16 +81,15 @@ class Loops:
         self._token = installation.token
         self._rows = rows
         self._mirrored = mirrored
-        self._queues = partial(_consumers, rabbitmq, broker)
+        self._consumers = partial(_consumers, rabbitmq, broker)
         self._round = 0
         self._client.queues.pause("load.held")
-        self._consumers = self._queues()
 
     def all_work(self) -> None:
         """Return when every effect was seen."""
         self._round += 1
         wait_until(self._all_healthy, timeout=_LONG, what="all processes are well")
-        wait_until(lambda: self._queues() == self._consumers, timeout=_LONG, what="consumers")
+        wait_until(self._all_are_read, timeout=_LONG, what="every queue is read by all its readers")
         self._announcers_are_heard()
         self._wakes_are_heard()
         self._duties_find_their_work()
@@ -99,6 +99,9 @@ class Loops:
         places = [f"{self._address}/health/ready"]
         places += [f"http://127.0.0.1:{port}/health" for port in ports]
         return len(places) == 3 and all(_is_well(place) for place in places)
+
+    def _all_are_read(self) -> bool:
+        return all(has == _readers(name) for name, has in self._consumers().items())
 
     def _announcers_are_heard(self) -> None:
         """A stream tells what each role says of one execution, so each speaks and the API listens."""
@@ -172,6 +175,13 @@ def _consumers(rabbitmq: RabbitMQ, broker: str) -> dict[str, int]:
     return {
         each["name"]: each["consumers"] for each in queues if "broadcast.api" not in each["name"]
     }
+
+
+def _readers(queue: str) -> int:
+    if queue.startswith("attune.retry.") or queue == "executor.inquiry.responded":
+        return 0
+    is_a_workers_own = queue.removeprefix("attune.execution.worker.").isdigit()
+    return 1 if is_a_workers_own else _EXECUTORS
 
 
 def _is_well(place: str) -> bool:

@@ -141,7 +141,6 @@ class TestCancel:
 
         await eventually(running)
         assert (await world.flow.cancel(execution.id)).status is S.CANCELING
-        assert (await world.flow.cancel(execution.id)).status in (S.CANCELING, S.CANCELLED)
         assert (await world.ended(execution.id)).status is S.CANCELLED
 
     async def test_f23_what_is_handed_over_but_not_begun_is_cancelled_without_a_start(
@@ -153,7 +152,8 @@ class TestCancel:
         await service._subscription.cancel()  # type: ignore[union-attr]
         execution = await still.run("core.sleep", seconds=60)
         assert (await still.execution(execution.id)).status is S.SCHEDULED
-        assert (await still.flow.cancel(execution.id)).status is S.CANCELING
+        for _ in range(2):
+            assert (await still.flow.cancel(execution.id)).status is S.CANCELING
         await service.look()
         ended = await still.ended(execution.id)
         assert (ended.status, ended.started_at) == (S.CANCELLED, None)
