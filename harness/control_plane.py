@@ -68,7 +68,7 @@ class ControlPlane:
         self.ids = Ids()
         self.database = database_from(settings, self.clock, random.Random(1))  # noqa: S311
         self.bus = bus_from(settings.message_queue, self.clock, random.Random(2))  # noqa: S311
-        self.announcer = Announcer(self.bus)
+        self.announcer = Announcer(self.bus, self.clock)
         self.flow = self.new_flow("test", through=through)
         self.executor_flow = self.flow if through else self.new_flow("executor", through=True)
         self._stack = AsyncExitStack()

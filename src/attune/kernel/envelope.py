@@ -4,6 +4,7 @@ On the wire `payload` is the item itself, or `{"items": [...]}` when the message
 form is public: others publish it, so decoding trusts nothing and explains each refusal.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
@@ -16,6 +17,7 @@ from attune.kernel.ids import Ids, MessageId
 from attune.kernel.messages import PAYLOADS, MessageType, Payload
 
 VERSION: Final = 1
+_ITEMS_AT_MOST: Final = 500
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,13 @@ class Stamp:
             correlation_id=correlation_id,
             trace_id=trace_id,
         )
+
+    def envelopes(self, message_type: MessageType, items: Sequence[Payload]) -> list[Envelope]:
+        """As few as will do."""
+        return [
+            self.envelope(message_type, *items[start : start + _ITEMS_AT_MOST])
+            for start in range(0, len(items), _ITEMS_AT_MOST)
+        ]
 
 
 class _Many(msgspec.Struct):

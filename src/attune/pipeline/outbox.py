@@ -21,7 +21,8 @@ from attune.kernel.messages import (
 from attune.kernel.statuses import ExecutionStatus
 from attune.store.database import Tx
 
-_ITEMS_AT_MOST: Final = 500
+# What a commit has done: nobody has to act on it.
+_NEWS: Final = frozenset({MessageType.EXECUTION_STATUS_CHANGED, MessageType.EXECUTION_COMPLETED})
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -46,13 +47,18 @@ class Mail:
         return self._stamp.source
 
     def send(self, kind: MessageType, items: list[Payload], to: str | None) -> None:
-        for start in range(0, len(items), _ITEMS_AT_MOST):
-            envelope = self._stamp.envelope(kind, *items[start : start + _ITEMS_AT_MOST])
-            self._announcer.announce(envelope, to=to)
+        self._announcer.announce(*self._stamp.envelopes(kind, items), to=to)
+
+    def mention(self, kind: MessageType, items: list[Payload]) -> None:
+        """The same for news that may wait a moment for others."""
+        self._announcer.mention(self._stamp, kind, items)
 
 
 class Outbox:
+    """`is_busy`: there is more of the same to come, so that its news may leave together with others."""
+
     def __init__(self, tx: Tx, mail: Mail) -> None:
+        self.is_busy = False
         self._mail = mail
         self._items: dict[tuple[MessageType, str | None], list[Payload]] = {}
         self._fills: list[Callable[[], None]] = []
@@ -86,4 +92,7 @@ class Outbox:
         for fill in self._fills:
             fill()
         for (kind, to), items in self._items.items():
-            self._mail.send(kind, items, to)
+            if self.is_busy and kind in _NEWS:
+                self._mail.mention(kind, items)
+            else:
+                self._mail.send(kind, items, to)

@@ -93,7 +93,7 @@ def base_from(settings: Settings) -> Base:
         clock=clock,
         database=database,
         bus=bus,
-        announcer=Announcer(bus),
+        announcer=Announcer(bus, clock),
         ids=ids,
         accounts=accounts_from(settings, database, clock, ids),
     )

@@ -1,7 +1,8 @@
 """PostgreSQL: a step runs on a pooled connection, in the schema `attune`.
 
 Steps lock rows themselves, in the one order that design gives (lanes, workers, executions, each by id),
-so the isolation level is the server's default; a read-only step gets one snapshot.
+so the isolation level is the server's default; a read-only step gets one snapshot. A statement by itself is one, so a
+read-only step runs without a transaction until it asks for a second.
 """
 
 import random
@@ -18,7 +19,7 @@ from attune.store.database import Database, Step
 from attune.store.id_reserve import IdReserve
 from attune.store.notifications import NotificationListener
 from attune.store.postgresql_errors import DRIVER_ERRORS, translated
-from attune.store.postgresql_tx import PostgreSQLTx
+from attune.store.postgresql_tx import PostgreSQLTx, SingleStatementTx, SnapshotNeeded
 from attune.store.schema import SCHEMA
 from attune.store.values import json_text
 
@@ -61,6 +62,7 @@ class PostgreSQLDatabase(Database):
         self._command_timeout = command_timeout
         self._pool: asyncpg.Pool | None = None
         self._ids = IdReserve()
+        self._in_need_of_snapshots: set[str] = set()
         self._hears_wakes = hears_wakes
         self._notifications = NotificationListener(self._connect, self._deliver, self.topics, clock)
 
@@ -95,6 +97,16 @@ class PostgreSQLDatabase(Database):
         return result
 
     async def _read(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if step.__qualname__ not in self._in_need_of_snapshots:
+            try:
+                async with self._connection() as connection:
+                    tx = SingleStatementTx(connection, self._server, self._ids)
+                    return await step(tx, *args, **kwargs)
+            except SnapshotNeeded:
+                self._in_need_of_snapshots.add(step.__qualname__)
+        return await self._read_on_snapshot(step, *args, **kwargs)
+
+    async def _read_on_snapshot(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         async with (
             self._connection() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),

@@ -145,6 +145,29 @@ class PostgreSQLTx(Tx):
         return self.failure
 
 
+class SnapshotNeeded(Exception):
+    """A step that reads asks for more than one statement, or for one that may do more than read. It begins anew, in a
+    transaction."""
+
+
+class SingleStatementTx(PostgreSQLTx):
+    """No transaction at all: the one statement that it takes is a snapshot by itself."""
+
+    _is_used = False
+
+    async def _prepared(self, sql: str, parameters: dict[str, Any]) -> Statement:
+        if self._is_used or not sql.lstrip().startswith("SELECT"):
+            raise SnapshotNeeded
+        self._is_used = True
+        return await super()._prepared(sql, parameters)
+
+    async def _insert(self, insert: Insert, rows: Sequence[msgspec.Struct]) -> int:
+        raise SnapshotNeeded
+
+    async def _put_off(self, write: Write) -> None:
+        raise SnapshotNeeded
+
+
 def _unheard(_rows: str) -> None:
     """What is sent with a wake says nothing."""
 

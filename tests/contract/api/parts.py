@@ -22,7 +22,7 @@ from attune.pipeline.scheduling.model import Terms
 
 def api_parts(accounts: Accounts, bus: Bus, root: Path, notices: Notices | None = None) -> ApiParts:
     ids = Ids(random.Random(2))
-    announcer, stamp = Announcer(bus), Stamp("api", accounts.clock, ids)
+    announcer, stamp = Announcer(bus, accounts.clock), Stamp("api", accounts.clock, ids)
     return ApiParts(
         health=Health(accounts.database, bus),
         accounts=accounts,

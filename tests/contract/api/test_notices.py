@@ -36,7 +36,7 @@ async def test_a_notice_follows_its_commit_and_waits_for_nobody(
 ) -> None:
     made = (await admin.post("/api/v1/rules", NEW)).data
     bus: Any = StuckBus()
-    announcer = Announcer(bus)
+    announcer = Announcer(bus, SystemClock())
     notices = BusNotices(announcer, Stamp("api", SystemClock(), Ids(random.Random(1))))
 
     async def tell(tx: Tx, *, fail: bool) -> None:

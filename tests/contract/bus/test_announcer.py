@@ -15,8 +15,9 @@ from attune.bus.topology import StageQueue, standard_topology
 from attune.kernel.clock import SystemClock
 from attune.kernel.duty import Duty, DutyConfig
 from attune.kernel.envelope import Envelope, Stamp
-from attune.kernel.ids import EventId, Ids
-from attune.kernel.messages import EventCreated, MessageType
+from attune.kernel.ids import EventId, ExecutionId, Ids
+from attune.kernel.messages import EventCreated, ExecutionStatusChanged, MessageType, Payload
+from attune.kernel.statuses import ExecutionStatus
 from attune.simulation.clock import ManualClock
 from attune.store.database import Database, Tx
 from attune.store.sqlite import SQLiteDatabase
@@ -56,7 +57,7 @@ class World:
         self.broker = MemoryBroker(self.clock)
         self.bus = MemoryBus(self.broker, standard_topology(), publish_timeout=5)
         self.database = SQLiteDatabase(folder / "attune.db", SystemClock(), random.Random(1))
-        self.announcer = Announcer(self.bus)
+        self.announcer = Announcer(self.bus, self.clock)
         self.reader = Reader(self.database, self.clock)
         self.stamp = Stamp("tests", self.clock, Ids(random.Random(1)))
 
@@ -137,3 +138,58 @@ async def test_announcements_for_several_queues_all_arrive(world: World) -> None
         (StageQueue.EXECUTION_REQUESTED, 1),
         (StageQueue.EXECUTION_REQUESTED, 1),
     ]
+
+
+def news(number: int) -> list[Payload]:
+    status = ExecutionStatus.COMPLETED
+    return [
+        ExecutionStatusChanged(
+            execution_id=ExecutionId(number), status=status, action_ref="core.noop", attempt=1
+        )
+    ]
+
+
+class Heard:
+    """What comes in one queue: of each message its type and how many items it has."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[MessageType, int]] = []
+
+    async def __call__(self, envelope: Envelope) -> None:
+        self.messages.append((envelope.message_type, len(envelope.items)))
+
+
+async def test_news_wait_a_moment_and_leave_as_one_message(world: World) -> None:
+    heard = Heard()
+    await world.bus.consume(StageQueue.EXECUTION_STATUS, heard)
+    for number in range(3):
+        world.announcer.mention(world.stamp, MessageType.EXECUTION_STATUS_CHANGED, news(number))
+    await world.clock.settle()
+    assert heard.messages == []
+    await world.clock.advance(1)
+    assert heard.messages == [(MessageType.EXECUTION_STATUS_CHANGED, 3)]
+    world.announcer.mention(world.stamp, MessageType.EXECUTION_STATUS_CHANGED, news(3))
+    await world.clock.advance(1)
+    assert heard.messages[1:] == [(MessageType.EXECUTION_STATUS_CHANGED, 1)]
+
+
+async def test_news_go_before_what_is_announced_meanwhile(world: World) -> None:
+    heard = Heard()
+    await world.bus.consume(StageQueue.EXECUTION_STATUS, heard)
+    world.announcer.mention(world.stamp, MessageType.EXECUTION_STATUS_CHANGED, news(1))
+    message = world.stamp.envelope(MessageType.EVENT_CREATED, EventCreated(event_id=EventId(1)))
+    world.announcer.announce(message, to=StageQueue.EXECUTION_STATUS)
+    await world.clock.settle()
+    assert heard.messages == [
+        (MessageType.EXECUTION_STATUS_CHANGED, 1),
+        (MessageType.EVENT_CREATED, 1),
+    ]
+
+
+async def test_news_that_wait_are_told_before_a_process_stops(world: World) -> None:
+    heard = Heard()
+    await world.bus.consume(StageQueue.EXECUTION_STATUS, heard)
+    world.announcer.mention(world.stamp, MessageType.EXECUTION_STATUS_CHANGED, news(1))
+    await world.announcer.stop()
+    await world.clock.settle()
+    assert heard.messages == [(MessageType.EXECUTION_STATUS_CHANGED, 1)]

@@ -3,6 +3,7 @@
 import asyncio
 
 from attune.bus.announcer import Announcer
+from attune.kernel.clock import SystemClock
 from attune.kernel.envelope import Envelope
 from tests.contract.bus.messages import enforcement
 
@@ -23,7 +24,7 @@ class SilentBus:
 async def test_it_gives_up_what_a_broker_that_is_away_does_not_take() -> None:
     """Also what came while the first message was on its way, which would have its own time-out to wait for."""
     bus = SilentBus()
-    announcer = Announcer(bus)  # type: ignore[arg-type]  # publishing is all that is asked of it
+    announcer = Announcer(bus, SystemClock())  # type: ignore[arg-type]  # publishing is all that is asked of it
     announcer.announce(enforcement(1))
     await asyncio.sleep(0)
     announcer.announce(enforcement(2))

@@ -104,9 +104,10 @@ async def test_a_process_that_stood_still_begins_its_step_again(
     sessions: list[int] = []
 
     async def stand_still(tx: Tx) -> int:
+        if not sessions:
+            await tx.execute("SET LOCAL idle_in_transaction_session_timeout = '200ms'")
         sessions.append(await tx.one(int, "SELECT pg_backend_pid()"))
         if len(sessions) == 1:
-            await tx.execute("SET LOCAL idle_in_transaction_session_timeout = '1ms'")
             with ThreadPoolExecutor(1) as elsewhere:
                 elsewhere.submit(asyncio.run, gone(world.url, sessions[0])).result()
         return await tx.one(int, "SELECT 7")

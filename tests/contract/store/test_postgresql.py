@@ -57,6 +57,38 @@ async def test_a_deadlock_is_tried_again_and_both_steps_happen(
     assert await database.run(weights) == [2, 2]
 
 
+async def test_a_read_of_one_statement_has_no_transaction_around_it(
+    world: PostgreSQLWorld, database: Database
+) -> None:
+    """Two round trips less; that statement is a snapshot by itself."""
+
+    async def isolations(tx: Tx, count: int) -> list[str]:
+        return [
+            await tx.one(str, "SELECT current_setting('transaction_isolation')")
+            for _ in range(count)
+        ]
+
+    async def alone(tx: Tx) -> list[str]:
+        return await isolations(tx, 1)
+
+    for _ in range(2):
+        assert await database.read(alone) == ["read committed"]
+        assert await database.read(isolations, 3) == ["repeatable read"] * 3
+
+
+async def test_a_read_that_goes_on_to_write_changes_nothing(
+    world: PostgreSQLWorld, database: Database
+) -> None:
+    async def look_and_add(tx: Tx) -> None:
+        await labels(tx)
+        await add(tx, "b")
+
+    for _ in range(2):
+        with pytest.raises(Exception, match=r"read.?only"):
+            await database.read(look_and_add)
+    assert await database.read(labels) == []
+
+
 async def test_a_read_has_one_snapshot(world: PostgreSQLWorld, database: Database) -> None:
     looked_once, changed = asyncio.Event(), asyncio.Event()
 
@@ -66,6 +98,10 @@ async def test_a_read_has_one_snapshot(world: PostgreSQLWorld, database: Databas
         await changed.wait()
         return before, await labels(tx)
 
+    changed.set()
+    assert await database.read(look_twice) == ([], [])  # from now on it is known to look twice
+    looked_once.clear()
+    changed.clear()
     await database.run(add, "a")
     reading = asyncio.create_task(database.read(look_twice))
     await looked_once.wait()

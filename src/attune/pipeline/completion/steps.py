@@ -99,6 +99,7 @@ async def complete(
     own = await scheduler.assign_to(tx, worker, outbox, now, lanes.unwritten.values())
     handed = own.given.executions
     lanes.handed_over(handed)
+    outbox.is_busy = bool(handed)
     await _end(tx, outbox, worker, [last[one] for one in left], now)
     await lanes.save()
     outbox.hurry(lanes.promoted.difference(handed).union(own.passed_over[:1]))

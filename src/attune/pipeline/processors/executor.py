@@ -1,6 +1,7 @@
 """The executor: one processor for each kind of message, all over the same flow."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -17,8 +18,10 @@ from attune.store.database import Step
 if TYPE_CHECKING:  # only where Redis keeps the queues is its client loaded
     from attune.pipeline.processors.proposals import Proposals
 
-# Attune's own workers have done what an end asks for in the commit that they tell of.
-_WORKERS: Final = "worker:"
+# Attune's own processes have done what their messages ask for in the commit that they tell of. A worker is the exception:
+# it hands what its end made room for to nobody but itself.
+_API: Final = "api@"
+_API_AND_WORKERS: Final = (_API, "worker:")
 _OF_ENDS: Final = frozenset({StageQueue.EXECUTION_STATUS, StageQueue.EXECUTION_COMPLETED})
 _OF_EXECUTIONS: Final = _OF_ENDS | {StageQueue.EXECUTION_REQUESTED}
 
@@ -51,20 +54,14 @@ class Executor:
         ]
 
     def _processor(self, name: str, queue: StageQueue, task: Task) -> Processor:
-        """What the flow says itself it has done, and so have workers what they say of ends.
-
-        A queue outside the database was told nothing yet, so for it everything counts.
-        """
+        """A queue outside the database was told nothing yet, so for it everything counts."""
         if self._proposals is not None and queue in _OF_EXECUTIONS:
             return Processor(name, self._bus, queue.value, task)
-        is_done = self._is_done if queue in _OF_ENDS else self._is_own
-        return Processor(name, self._bus, queue.value, task, is_done)
+        others = _API_AND_WORKERS if queue in _OF_ENDS else _API
+        return Processor(name, self._bus, queue.value, task, partial(self._is_done, others))
 
-    def _is_own(self, source: str) -> bool:
-        return source == self._own
-
-    def _is_done(self, source: str) -> bool:
-        return source == self._own or source.startswith(_WORKERS)
+    def _is_done(self, others: str | tuple[str, ...], source: str) -> bool:
+        return source == self._own or source.startswith(others)
 
     def _events(self) -> Task:
         async def work(ids: Sequence[int]) -> None:
