@@ -43,7 +43,7 @@ _log = structlog.get_logger()
 
 @dataclass(slots=True)
 class Answer(Generic[T]):
-    """What a write will have told by the time of the commit."""
+    """What a statement that was put off will have told."""
 
     rows: list[T]
 
@@ -96,7 +96,10 @@ class Tx(ABC):
         await self.insert(table, rows)
 
     async def answer_later(self, kind: type[T], sql: str, /, **parameters: Any) -> Answer[T]:
-        """The same for a write of whose rows something is told after the commit."""
+        """The same for a statement whose rows nobody needs before `settle`, or the commit.
+
+        Of several it is not certain that one sees what another writes.
+        """
         return Answer(await self.all(kind, sql, **parameters))
 
     async def insert(
@@ -138,6 +141,10 @@ class Tx(ABC):
             f"The statement takes the parameters {sorted(statement.names)}, not {sorted(given)}.",
             sql=statement.sql,
         )
+
+    @abstractmethod
+    async def settle(self) -> None:
+        """Return when what was put off is done, and has answered."""
 
     @abstractmethod
     async def next_ids(self, table: sa.Table, count: int = 1) -> range | list[int]:

@@ -28,9 +28,11 @@ P = ParamSpec("P")
 
 _CACHED_STATEMENTS: Final = 1024
 # Our statements read few rows through an index that has their order. The statistics of small tables that change all
-# the time are never right, and a planner that believes them reads and sorts a whole backlog to take ten rows of it.
+# the time are never right, and a planner that believes them reads and sorts a whole backlog to take ten rows of it, or a
+# table that was small when the plan was made.
 _PLANNING: Final = {
     "enable_bitmapscan": "off",
+    "enable_seqscan": "off",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
 }

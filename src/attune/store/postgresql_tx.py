@@ -103,6 +103,10 @@ class PostgreSQLTx(Tx):
         await self._put_off(Write(statement.sql, _bound(statement, parameters), take))
         return answer
 
+    async def settle(self) -> None:
+        self._check_usable()
+        await self._flush()
+
     async def finish(self) -> None:
         """Write what was put off, and send the wakes with the commit: PostgreSQL delivers them only if it succeeds,
         and once each."""
@@ -161,10 +165,10 @@ class SingleStatementTx(PostgreSQLTx):
         self._is_used = True
         return await super()._prepared(sql, parameters)
 
-    async def _insert(self, insert: Insert, rows: Sequence[msgspec.Struct]) -> int:
+    async def _insert(self, *_: object) -> int:
         raise SnapshotNeeded
 
-    async def _put_off(self, write: Write) -> None:
+    async def _put_off(self, _: Write) -> None:
         raise SnapshotNeeded
 
 

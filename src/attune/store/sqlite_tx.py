@@ -43,6 +43,9 @@ class SQLiteTx(Tx):
         self._connection = connection
         self._ids = ids
 
+    async def settle(self) -> None:
+        """Nothing is put off here."""
+
     async def next_ids(self, table: sa.Table, count: int = 1) -> range:
         return self._ids.take(self._connection, table.name, count)
 

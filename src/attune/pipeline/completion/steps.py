@@ -19,6 +19,7 @@ from attune.pipeline.executions.outputs import forget_output
 from attune.pipeline.outbox import Moved, Outbox
 from attune.pipeline.queues.rates import tell_starts
 from attune.pipeline.queues.steps import Attempt, lanes_by_id
+from attune.pipeline.scheduling.line import Standing, standing_of
 from attune.pipeline.scheduling.setbacks import AttemptEnd
 from attune.pipeline.scheduling.steps import Scheduler
 from attune.store.database import Answer, Tx
@@ -91,12 +92,15 @@ async def complete(
     lanes = await lanes_by_id(tx, {one.lane for one in ended}, scheduler.terms.queue, now)
     again = await retry(lanes, outbox, _verdicts(ended), sources_of(_S.REQUESTED), now)
     last = {one.key: one for one in ended if one.execution not in again}
+    standing = await standing_of(tx, worker, now)
     left = await lanes.end_attempts(_by_sources(last.values()))
     refs = {execution: ref for (execution, _), ref in left.items()}
     refs |= {one.id: one.action_ref for one in again.values()}
-    await scheduler.setbacks.note_ends(tx, worker, _attempt_ends(ended, refs), scheduler.terms, now)
+    ends = _attempt_ends(ended, refs)
+    await scheduler.setbacks.note_ends(tx, worker, ends, scheduler.terms, now)
     await forget_output(tx, [one.execution for one in ended if one.chatty])
-    own = await scheduler.assign_to(tx, worker, outbox, now, lanes.unwritten.values())
+    after = _after(standing, len(left), ends)
+    own = await scheduler.assign_to(tx, after, len(refs), outbox, now, lanes.unwritten.values())
     handed = own.given.executions
     lanes.handed_over(handed)
     outbox.is_busy = bool(handed)
@@ -104,6 +108,12 @@ async def complete(
     await lanes.save()
     outbox.hurry(lanes.promoted.difference(handed).union(own.passed_over[:1]))
     return Completed(frozenset(execution for execution, _ in last.keys() - left.keys()), own)
+
+
+def _after(told: Answer[Standing], left: int, ends: Sequence[AttemptEnd]) -> Standing | None:
+    """The worker as it is when these have ended."""
+    aside = any(not one.ok for one in ends)
+    return next((one.after(left, aside=aside) for one in told.rows), None)
 
 
 def _by_sources(ended: Iterable[Ended]) -> dict[str, dict[Attempt, datetime | None]]:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from attune.kernel.ids import ExecutionId, LaneId, PolicyId
+from attune.pipeline.executions.model import Priority
 from attune.pipeline.policies.decide import WHOLE
 from attune.pipeline.policies.gates import first_blocker, opens_at, room
 from attune.pipeline.policies.model import GateName
@@ -22,10 +23,14 @@ from attune.store.database import Tx
 
 _COLUMNS: Final = ", ".join(Entry.__struct_fields__)
 # What is put into these statements is of our own text.
-_NEXT: Final = f"""
-    SELECT {_COLUMNS} FROM entry
-     WHERE lane = :lane AND band = :band AND state = 'queued' ORDER BY sequence LIMIT :count
+_FIRSTS: Final = " UNION ALL ".join(
+    f"""
+    SELECT {_COLUMNS} FROM (
+        SELECT {_COLUMNS} FROM entry WHERE lane = :lane AND band = {band:d} AND state = 'queued'
+         ORDER BY sequence LIMIT :count) band_{band:d}
 """  # noqa: S608
+    for band in Priority
+)
 _HEADS: Final = f"""
     SELECT {_COLUMNS} FROM entry
      WHERE execution = ANY(ARRAY(
@@ -152,29 +157,25 @@ class Promotion(Holding):
         if not wanted:
             return {}
         await self._write_admitted()
-        firsts: dict[LaneId, list[Entry]] = defaultdict(list)
-        for one in await self.tx.all(Entry, _HEADS, lanes=sorted(wanted)):
-            firsts[one.lane].append(one)
-        found: dict[LaneId, list[Turn[Entry]]] = {}
-        for lane_id, heads in firsts.items():
-            lane, count = self.held.lanes[lane_id], wanted[lane_id]
-            waiting = heads if count == 1 else await self._waiting(lane, heads, count)
-            found[lane_id] = turns(waiting, count, lane.ageing)
-        return found
+        waiting = await self._heads_of([one for one, count in wanted.items() if count == 1])
+        for lane_id, count in wanted.items():
+            if count > 1:
+                waiting[lane_id] = await self._firsts(lane_id, count)
+        return {
+            lane_id: turns(some, wanted[lane_id], self.held.lanes[lane_id].ageing)
+            for lane_id, some in waiting.items()
+        }
 
-    async def _waiting(self, lane: Lane, heads: Sequence[Entry], count: int) -> list[Entry]:
-        """The first of every band: without ageing, as many as it takes to fill the count."""
-        waiting = list(heads)
-        needed = count
-        for head in sorted(heads, key=lambda one: one.band):
-            if needed <= 0:
-                break
-            some = await self.tx.all(
-                Entry, _NEXT, lane=lane.id, band=head.band, count=min(count + 1, _ALL)
-            )
-            waiting = [one for one in waiting if one.band is not head.band] + some
-            needed -= len(some) if lane.ageing is None else 0
-        return waiting
+    async def _heads_of(self, lanes: Sequence[LaneId]) -> dict[LaneId, list[Entry]]:
+        """The first of every band."""
+        heads: dict[LaneId, list[Entry]] = defaultdict(list)
+        for one in await self.tx.all(Entry, _HEADS, lanes=sorted(lanes)) if lanes else ():
+            heads[one.lane].append(one)
+        return heads
+
+    async def _firsts(self, lane: LaneId, count: int) -> list[Entry]:
+        """Of every band as many as may go, and one more."""
+        return await self.tx.all(Entry, _FIRSTS, lane=lane, count=min(count + 1, _ALL))
 
     async def _admit(self, given: Mapping[LaneId, Sequence[Turn[Entry]]]) -> None:
         for lane_id, some in given.items():

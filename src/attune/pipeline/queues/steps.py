@@ -32,7 +32,7 @@ from attune.pipeline.queues.model import (
 from attune.pipeline.queues.promotion import Promotion
 from attune.pipeline.queues.rates import tell_starts
 from attune.store import schema
-from attune.store.database import Tx
+from attune.store.database import Answer, Tx
 
 Attempt = tuple[ExecutionId, int]
 
@@ -44,11 +44,10 @@ _LEAVE: Final = """
 # in this way, is not true. The execution stays as it is until its end is written.
 _LEAVE_ATTEMPTS: Final = """
     DELETE FROM entry
-     WHERE execution = ANY(:ids::bigint[]) AND state = 'handed'
-       AND (execution, attempt) IN (
-           SELECT x.id, x.attempt FROM execution x
+     WHERE state = 'handed' AND execution = ANY(ARRAY(
+           SELECT x.id FROM execution x
              JOIN ROWS(:attempts AS v(id bigint, attempt int)) ON x.id = v.id AND x.attempt = v.attempt
-            WHERE x.status IN ({sources}) FOR UPDATE OF x)
+            WHERE x.status IN ({sources}) FOR UPDATE OF x))
     RETURNING execution, lane, state, band, sequence, attempt
 """
 _BACK: Final = """
@@ -153,15 +152,22 @@ class Lanes(Promotion):
 
         They come by the statuses, in SQL's words, that they may end from, each with when it began.
         """
-        gone: list[_GoneAttempt] = []
-        for sources, some in ended.items():
-            found = {"ids": sorted({execution for execution, _ in some}), "attempts": sorted(some)}
-            sql = _LEAVE_ATTEMPTS.format(sources=sources)
-            gone += await self.tx.all(_GoneAttempt, sql, **found)
+        leaving = [await self._leave_attempts(*each) for each in ended.items()]
+        await self.tx.settle()
+        gone = [one for answer in leaving for one in answer.rows]
         started = {key: began for some in ended.values() for key, began in some.items()}
         await self._gone(gone, {one.execution: started[one.key] for one in gone})
         await self.promote(unwritten=True)
         return {one.key: self.held.lanes[one.lane].action_ref for one in gone}
+
+    async def _leave_attempts(
+        self, sources: str, attempts: Collection[Attempt]
+    ) -> Answer[_GoneAttempt]:
+        return await self.tx.answer_later(
+            _GoneAttempt,
+            _LEAVE_ATTEMPTS.format(sources=sources),
+            attempts=sorted(attempts),
+        )
 
     async def _gone(
         self, gone: Sequence[_Gone], started: Mapping[ExecutionId, datetime | None]

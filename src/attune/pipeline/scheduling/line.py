@@ -3,7 +3,7 @@
 With ageing, waiting is worth bands: the first of every band compete by the time at which each is due.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,17 +14,23 @@ from attune.pipeline.executions.model import Priority
 from attune.pipeline.queues.decide import due
 from attune.pipeline.queues.model import Entry
 from attune.pipeline.scheduling.asides import SOME_ASIDE
-from attune.store.database import Tx
+from attune.pipeline.workers.model import Worker
+from attune.store.database import Answer, Tx
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = ", ".join(Entry.__struct_fields__)
 # What is put into these statements is of our own text.
-_STATE: Final = f"""
-    SELECT EXISTS (SELECT 1 FROM entry WHERE state = 'ready') AS waiting, {SOME_ASIDE} AS aside,
-           (SELECT CAST(s.value AS bigint) FROM setting s WHERE s.name = 'max_concurrent_executions')
-               AS cap,
-           (SELECT CAST(s.value AS float8) FROM setting s WHERE s.name = 'ageing_seconds') AS ageing,
-           (SELECT count(*) FROM entry WHERE state = 'handed' AND worker = :worker) AS load
+_STATE_COLUMNS: Final = f"""
+    EXISTS (SELECT 1 FROM entry WHERE state = 'ready') AS waiting, {SOME_ASIDE} AS aside,
+    (SELECT CAST(s.value AS bigint) FROM setting s WHERE s.name = 'max_concurrent_executions') AS cap,
+    (SELECT CAST(s.value AS float8) FROM setting s WHERE s.name = 'ageing_seconds') AS ageing
+"""  # noqa: S608
+_STATE: Final = f"SELECT {_STATE_COLUMNS}"
+_STANDING: Final = f"""
+    SELECT {", ".join(f"w.{name}" for name in Worker.__struct_fields__)}, {_STATE_COLUMNS},
+           (SELECT count(*) FROM entry e WHERE e.state = 'handed' AND e.worker = w.id) AS load
+      FROM worker w
+     WHERE w.id = :worker AND w.status IN ('active', 'error') AND NOT w.cordoned FOR UPDATE OF w
 """  # noqa: S608
 _READY: Final = f"""
     SELECT {_COLUMNS} FROM entry
@@ -40,12 +46,32 @@ _READY_IN_BAND: Final = f"""
 """  # noqa: S608
 
 
-class _State(msgspec.Struct, frozen=True):
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether anybody waits for a worker, and whether a worker is set aside for some action. `cap` is the limit of the
+    whole system, if it has one."""
+
     waiting: bool
     aside: bool
     cap: int | None
     ageing: float | None
+
+
+class Standing(Worker, frozen=True, kw_only=True):
+    """A worker, how much it has, and the state beside it."""
+
     load: int
+    waiting: bool
+    aside: bool
+    cap: int | None
+    ageing: float | None
+
+    @property
+    def state(self) -> State:
+        return State(waiting=self.waiting, aside=self.aside, cap=self.cap, ageing=self.ageing)
+
+    def after(self, freed: int, *, aside: bool) -> "Standing":
+        """When so many have left it since. `aside`: it may have been set aside as well."""
+        return msgspec.structs.replace(self, load=self.load - freed, aside=self.aside or aside)
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -61,16 +87,11 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 class ReadyLine:
-    """Reads on from where it stopped. `cap` is the limit of the whole system, if it has one; `some_aside` tells that a
-    worker is set aside for some action. `load` is how much the worker has that was asked for.
+    """Reads on from where it stopped. `fresh` got their slots in this transaction, and their rows do not say so yet."""
 
-    `fresh` got their slots in this transaction, and their rows do not say so yet.
-    """
-
-    def __init__(self, state: _State, fresh: Iterable[Entry]) -> None:
+    def __init__(self, state: State, fresh: Iterable[Entry] = ()) -> None:
         self.cap = state.cap
         self.some_aside = state.aside
-        self.load = state.load
         self._ageing = state.ageing
         self._has_rows = state.waiting
         self._fresh = {one.execution: one for one in fresh}
@@ -108,11 +129,14 @@ class ReadyLine:
         return (*due(one, self._ageing), one.execution)
 
 
-async def ready_line(
-    tx: Tx, now: datetime, worker: WorkerId | None = None, fresh: Collection[Entry] = ()
-) -> ReadyLine | None:
+async def ready_line(tx: Tx, now: datetime) -> ReadyLine | None:
     """Null when nobody waits for a worker."""
-    state = await tx.one(_State, _STATE, worker=worker, now=now)
-    if not state.waiting and not fresh:
-        return None
-    return ReadyLine(state, fresh)
+    state = await tx.one(State, _STATE, now=now)
+    return ReadyLine(state) if state.waiting else None
+
+
+async def standing_of(tx: Tx, worker: WorkerId, now: datetime) -> Answer[Standing]:
+    """Told with the statements that follow, of which it does not know; nothing is told of a worker that is gone or
+    cordoned. Its row is held until the transaction ends."""
+    await tx.settle()
+    return await tx.answer_later(Standing, _STANDING, worker=worker, now=now)

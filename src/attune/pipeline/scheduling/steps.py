@@ -21,7 +21,7 @@ from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.compatibility import demand_of
 from attune.pipeline.scheduling.decide import NONE_ASIDE, place
 from attune.pipeline.scheduling.hand_off import HandOver, Scheduled
-from attune.pipeline.scheduling.line import ReadyLine, ready_line
+from attune.pipeline.scheduling.line import ReadyLine, Standing, ready_line
 from attune.pipeline.scheduling.model import (
     Assignment,
     Placement,
@@ -119,27 +119,28 @@ class Scheduler:
     async def assign_to(
         self,
         tx: Tx,
-        worker: WorkerId,
+        standing: Standing | None,
+        freed: int,
         outbox: Outbox,
         now: datetime,
         fresh: Collection[Entry] = (),
     ) -> OwnPass:
-        """Hand over to this worker alone: what it has just finished makes room for as much. `fresh` are as in the line.
+        """Hand over to this worker alone, if it is there, and no more than it freed: others may have given it the rest.
 
-        It says nothing of what nobody can run, because it has not asked the others, and sends no order, because the
-        worker is who asks.
+        `fresh` are as in the line. It says nothing of what nobody can run, because it has not asked the others, and
+        sends no order, because the worker is who asks.
         """
-        present = await workers.lock_present(tx, only=worker)
-        if not present or not takes_work(present[0], self.terms.stale, now):
+        if standing is None or not takes_work(standing, self.terms.stale, now):
             return OwnPass()
-        line = await ready_line(tx, now, worker, fresh)
-        if line is None:
+        if not standing.waiting and not fresh:
             return OwnPass()
-        room = _Room(present, {worker: line.load}, await self._cap(tx, line), alone=True)
+        line = ReadyLine(standing.state, fresh)
+        loads = {standing.id: max(standing.load, standing.capacity - freed)}
+        room = _Room([standing], loads, await self._cap(tx, line), alone=True)
         placement = await self._placed(tx, line, room, now)
         await self._log(tx, room.cap, line, placement, now)
         given = await self._hand(tx, placement.assigned, outbox, now)
-        return OwnPass(given, tuple(placement.passed_over), present[0].incarnation)
+        return OwnPass(given, tuple(placement.passed_over), standing.incarnation)
 
     async def _cap(self, tx: Tx, line: ReadyLine) -> Cap | None:
         """Locked after the workers."""

@@ -88,13 +88,11 @@ async def get_worker(tx: Tx, worker: int) -> Worker:
     return found
 
 
-async def lock_present(tx: Tx, only: WorkerId | None = None) -> list[Worker]:
+async def lock_present(tx: Tx) -> list[Worker]:
     """The workers that are there, held until the transaction ends so that nobody else gives them work.
 
     Also those that are silent and not given up yet: what only they can run waits for them.
     """
-    if only is not None:
-        return await tx.all(Worker, f"{_PRESENT} AND id = :only FOR UPDATE", only=only)
     return await tx.all(Worker, f"{_PRESENT} ORDER BY id FOR UPDATE")
 
 
