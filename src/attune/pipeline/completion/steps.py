@@ -1,6 +1,6 @@
 """The end of executions: written once, under the fence, with the slot given on in the same transaction."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
@@ -93,6 +93,7 @@ async def complete(
     again = await retry(lanes, outbox, _verdicts(ended), sources_of(_S.REQUESTED), now)
     last = {one.key: one for one in ended if one.execution not in again}
     standing = await standing_of(tx, worker, now)
+    await lanes.look_ahead(Counter(one.lane for one in last.values()))
     left = await lanes.end_attempts(_by_sources(last.values()))
     refs = {execution: ref for (execution, _), ref in left.items()}
     refs |= {one.id: one.action_ref for one in again.values()}

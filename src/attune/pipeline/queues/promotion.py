@@ -1,6 +1,5 @@
 """Who is next: in a lane, and among the lanes that share something."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -8,7 +7,6 @@ from typing import Final
 import msgspec
 
 from attune.kernel.ids import ExecutionId, LaneId, PolicyId
-from attune.pipeline.executions.model import Priority
 from attune.pipeline.policies.decide import WHOLE
 from attune.pipeline.policies.gates import first_blocker, opens_at, room
 from attune.pipeline.policies.model import GateName
@@ -18,34 +16,13 @@ from attune.pipeline.queues.decisions import Admitted
 from attune.pipeline.queues.holding import Holding
 from attune.pipeline.queues.locking import Locked
 from attune.pipeline.queues.model import Entry, Lane, QueueTerms, Turn
+from attune.pipeline.queues.next_up import NextUp
 from attune.pipeline.queues.rates import GATES
 from attune.store.database import Tx
 
-_COLUMNS: Final = ", ".join(Entry.__struct_fields__)
-# What is put into these statements is of our own text.
-_FIRSTS: Final = " UNION ALL ".join(
-    f"""
-    SELECT {_COLUMNS} FROM (
-        SELECT {_COLUMNS} FROM entry WHERE lane = :lane AND band = {band:d} AND state = 'queued'
-         ORDER BY sequence LIMIT :count) band_{band:d}
-"""  # noqa: S608
-    for band in Priority
-)
-_HEADS: Final = f"""
-    SELECT {_COLUMNS} FROM entry
-     WHERE execution = ANY(ARRAY(
-           SELECT (SELECT e.execution FROM entry e
-                    WHERE e.lane = l.id AND e.band = b.band AND e.state = 'queued'
-                    ORDER BY e.sequence LIMIT 1)
-             FROM lane l
-            CROSS JOIN (SELECT 0 AS band UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3
-                        UNION ALL SELECT 4) b
-            WHERE l.id = ANY(:lanes::bigint[])))
-"""  # noqa: S608
 _ADMIT: Final = """
     UPDATE entry SET state = 'ready', reason = 'worker' WHERE execution = ANY(:ids::bigint[])
 """
-_ALL: Final = 2**31 - 1
 
 
 class Promotion(Holding):
@@ -58,6 +35,7 @@ class Promotion(Holding):
         super().__init__(tx, held, terms, now)
         self.promoted: set[ExecutionId] = set()
         self.unwritten: dict[ExecutionId, Entry] = {}
+        self._next_up = NextUp(tx)
 
     async def promote(self, *, unwritten: bool = False) -> None:
         """Give every free slot to whoever is next: in each lane, and among lanes that share a pool.
@@ -71,6 +49,17 @@ class Promotion(Holding):
             await self._settle(lane)
         if not unwritten:
             await self._write_admitted()
+
+    async def look_ahead(self, leaving: Mapping[LaneId, int]) -> None:
+        """Ask for those that follow when so many leave, along with the statements that make them leave.
+
+        It is worth it for a single lane, which is where every round trip counts.
+        """
+        waiting = [
+            one for one, lane in self.held.lanes.items() if one in leaving and lane.queue_length
+        ]
+        if len(waiting) == 1:
+            await self._next_up.look_ahead(waiting[0], leaving[waiting[0]])
 
     def handed_over(self, ids: Iterable[ExecutionId]) -> None:
         """Their rows were written as a worker's."""
@@ -157,25 +146,11 @@ class Promotion(Holding):
         if not wanted:
             return {}
         await self._write_admitted()
-        waiting = await self._heads_of([one for one, count in wanted.items() if count == 1])
-        for lane_id, count in wanted.items():
-            if count > 1:
-                waiting[lane_id] = await self._firsts(lane_id, count)
+        waiting = await self._next_up.of(wanted)
         return {
             lane_id: turns(some, wanted[lane_id], self.held.lanes[lane_id].ageing)
             for lane_id, some in waiting.items()
         }
-
-    async def _heads_of(self, lanes: Sequence[LaneId]) -> dict[LaneId, list[Entry]]:
-        """The first of every band."""
-        heads: dict[LaneId, list[Entry]] = defaultdict(list)
-        for one in await self.tx.all(Entry, _HEADS, lanes=sorted(lanes)) if lanes else ():
-            heads[one.lane].append(one)
-        return heads
-
-    async def _firsts(self, lane: LaneId, count: int) -> list[Entry]:
-        """Of every band as many as may go, and one more."""
-        return await self.tx.all(Entry, _FIRSTS, lane=lane, count=min(count + 1, _ALL))
 
     async def _admit(self, given: Mapping[LaneId, Sequence[Turn[Entry]]]) -> None:
         for lane_id, some in given.items():
