@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from attune import __version__
 from attune.api.action_queues import action_queue_routes
@@ -33,6 +33,7 @@ from attune.api.packs import pack_routes
 from attune.api.parts import ApiParts
 from attune.api.policies import policy_routes
 from attune.api.queue_stats import queue_stats_routes
+from attune.api.route_index import install_route_index
 from attune.api.rule_lists import rule_list_routes
 from attune.api.rules import rule_routes
 from attune.api.runtimes import runtime_routes
@@ -62,48 +63,54 @@ def create_app(parts: ApiParts) -> FastAPI:
     install_validation_answers(app)
     install_authentication(app, parts.accounts, parts.grants)
     app.add_middleware(BodyLimit, limit_of=_limit_of)
-    app.include_router(health_routes(parts.health))
-    app.include_router(auth_routes(parts.accounts))
-    app.include_router(docs_routes())
+    _include(app, health_routes(parts.health))
+    _include(app, auth_routes(parts.accounts))
+    _include(app, docs_routes())
     _include_catalog(app, parts)
     _include_happenings(app, parts)
+    install_route_index(app)
     return app
+
+
+def _include(app: FastAPI, routes: APIRouter) -> None:
+    """As they are: in a router of their own each of them would be asked twice for every request."""
+    app.router.routes += routes.routes
 
 
 def _include_catalog(app: FastAPI, parts: ApiParts) -> None:
     """Of two paths that fit, the first one serves: fixed words come before a ref."""
-    app.include_router(pack_install_routes(parts))
-    app.include_router(pack_routes(parts))
-    app.include_router(pack_workflow_routes(parts))
-    app.include_router(action_search_routes(parts))
-    app.include_router(action_routes(parts))
-    app.include_router(trigger_routes(parts))
-    app.include_router(webhook_switch_routes(parts))
-    app.include_router(rule_list_routes(parts))
-    app.include_router(rule_routes(parts))
-    app.include_router(runtime_routes(parts))
-    app.include_router(policy_routes(parts))
+    _include(app, pack_install_routes(parts))
+    _include(app, pack_routes(parts))
+    _include(app, pack_workflow_routes(parts))
+    _include(app, action_search_routes(parts))
+    _include(app, action_routes(parts))
+    _include(app, trigger_routes(parts))
+    _include(app, webhook_switch_routes(parts))
+    _include(app, rule_list_routes(parts))
+    _include(app, rule_routes(parts))
+    _include(app, runtime_routes(parts))
+    _include(app, policy_routes(parts))
 
 
 def _include_happenings(app: FastAPI, parts: ApiParts) -> None:
     """What happens. Here, too, fixed words come before an id."""
     views = ExecutionViews(parts.database, parts.flow.definitions)
-    app.include_router(execution_stream_routes(parts))
-    app.include_router(execution_request_routes(parts, views))
-    app.include_router(execution_routes(parts, views))
-    app.include_router(why_routes(parts))
-    app.include_router(log_stream_routes(parts))
-    app.include_router(event_routes(parts))
-    app.include_router(enforcement_routes(parts))
-    app.include_router(webhook_receiver_routes(parts))
-    app.include_router(worker_routes(parts))
-    app.include_router(queue_stats_routes(parts))
-    app.include_router(action_queue_routes(parts))
-    app.include_router(admin_routes(parts))
-    app.include_router(settings_routes(parts))
-    app.include_router(decision_routes(parts))
-    app.include_router(dead_letter_routes(parts))
-    app.include_router(metrics_routes(parts, with_queue=parts.queue_metrics))
+    _include(app, execution_stream_routes(parts))
+    _include(app, execution_request_routes(parts, views))
+    _include(app, execution_routes(parts, views))
+    _include(app, why_routes(parts))
+    _include(app, log_stream_routes(parts))
+    _include(app, event_routes(parts))
+    _include(app, enforcement_routes(parts))
+    _include(app, webhook_receiver_routes(parts))
+    _include(app, worker_routes(parts))
+    _include(app, queue_stats_routes(parts))
+    _include(app, action_queue_routes(parts))
+    _include(app, admin_routes(parts))
+    _include(app, settings_routes(parts))
+    _include(app, decision_routes(parts))
+    _include(app, dead_letter_routes(parts))
+    _include(app, metrics_routes(parts, with_queue=parts.queue_metrics))
 
 
 def _limit_of(path: str) -> int:

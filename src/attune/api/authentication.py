@@ -9,8 +9,10 @@ Only routes ask, so an unknown path is a 404 with any token and without one.
 from typing import Annotated, Final, cast
 
 from fastapi import Depends, FastAPI, Request
+from fastapi.openapi.models import HTTPBearer
 from fastapi.responses import JSONResponse
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security.base import SecurityBase
+from fastapi.security.utils import get_authorization_scheme_param
 
 from attune.identities.accounts import Accounts
 from attune.identities.grant_book import GrantBook
@@ -19,12 +21,18 @@ from attune.identities.rights import Rights
 from attune.kernel.errors import Unauthenticated
 
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
-_BEARER: Final = HTTPBearer(
-    auto_error=False,
-    bearerFormat="JWT",
-    scheme_name="bearer",
-    description="An access token from /auth/login, or the token of an execution, sensor or worker.",
-)
+
+
+class _Bearer(SecurityBase):
+    """One dependency that describes itself and does all: a chain of them would be solved again for each request."""
+
+    def __init__(self) -> None:
+        self.scheme_name = "bearer"
+        self.model = HTTPBearer(
+            bearerFormat="JWT",
+            description="An access token from /auth/login,"
+            " or the token of an execution, sensor or worker.",
+        )
 
 
 def install_authentication(app: FastAPI, accounts: Accounts, grants: GrantBook) -> None:
@@ -37,19 +45,23 @@ def install_authentication(app: FastAPI, accounts: Accounts, grants: GrantBook) 
         return JSONResponse(body, status_code=401, headers=_CHALLENGE)
 
 
-async def authenticated(
-    request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
-) -> Caller:
-    if given is None or not given.credentials:
+class _CallerOfToken(_Bearer):
+    async def __call__(self, request: Request) -> Caller:
+        return await _caller(request)
+
+
+class _RightsOfToken(_Bearer):
+    async def __call__(self, request: Request) -> Rights:
+        caller = await _caller(request)
+        return await cast(GrantBook, request.app.state.grants).rights_of(caller)
+
+
+async def _caller(request: Request) -> Caller:
+    scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
+    if scheme.lower() != "bearer" or not token:
         raise Unauthenticated("This needs a token: send the header Authorization: Bearer <token>.")
-    return await cast(Accounts, request.app.state.accounts).caller(given.credentials)
+    return await cast(Accounts, request.app.state.accounts).caller(token)
 
 
-CallerOf = Annotated[Caller, Depends(authenticated)]
-
-
-async def rights_of(request: Request, caller: CallerOf) -> Rights:
-    return await cast(GrantBook, request.app.state.grants).rights_of(caller)
-
-
-RightsOf = Annotated[Rights, Depends(rights_of)]
+CallerOf = Annotated[Caller, Depends(_CallerOfToken())]
+RightsOf = Annotated[Rights, Depends(_RightsOfToken())]

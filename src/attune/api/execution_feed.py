@@ -102,6 +102,7 @@ class ExecutionFeed:
 
     def leave(self, listener: Listener) -> None:
         """Safe to call twice."""
+        listener.close()
         there = self._listeners.get(listener.only, set())
         there.discard(listener)
         if not there:

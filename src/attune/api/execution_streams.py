@@ -59,9 +59,9 @@ async def _changes(listener: Listener, admission: Admission) -> AsyncIterator[by
         if not await admission.holds():
             yield NO_LONGER
             return
-        for change in listener.take():
-            if may_read(admission.rights, change.execution):
-                yield change.event
+        rights, changes = admission.rights, listener.take()
+        if events := b"".join(each.event for each in changes if may_read(rights, each.execution)):
+            yield events
         if listener.fallen_behind:
             yield TOO_SLOW
             return

@@ -33,8 +33,9 @@ class ExecutionViews:
         await self._learn({one.definition for one in executions})
         shown: list[ExecutionResponse] = []
         for start in range(0, len(executions), _AT_ONCE):
+            if start:
+                await asyncio.sleep(0)  # ten thousand at once would make everybody else wait
             shown += [self._shown(one) for one in executions[start : start + _AT_ONCE]]
-            await asyncio.sleep(0)  # ten thousand at once would make everybody else wait
         return shown
 
     def _shown(self, one: Execution) -> ExecutionResponse:

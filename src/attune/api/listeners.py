@@ -32,7 +32,11 @@ class Listener:
         self.fallen_behind = False
         self._clock = clock
         self._waiting: deque[Change] = deque()
-        self._stirred = asyncio.Event()
+        self._stirred = False
+        self._sleeper: asyncio.Future[None] | None = None
+        self._deadline = 0.0
+        self._alarm: asyncio.Task[None] | None = None
+        self._alarm_at = 0.0
 
     def put(self, change: Change) -> None:
         if len(self._waiting) < WAITING_AT_MOST:
@@ -43,7 +47,8 @@ class Listener:
 
     def stir(self) -> None:
         """There may be something to look at."""
-        self._stirred.set()
+        self._stirred = True
+        self._wake()
 
     def end(self) -> None:
         """Nothing will come any more."""
@@ -55,21 +60,35 @@ class Listener:
         self._waiting.clear()
         return taken
 
+    def close(self) -> None:
+        """Nobody waits here any more. Safe to call twice."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
     async def stirred_within(self, seconds: float) -> bool:
         """Whether something happened before the time was over; what happened since the last call counts."""
-        if not self._stirred.is_set():
-            await self._wait(seconds)
-        stirred = self._stirred.is_set()
-        self._stirred.clear()
+        if not self._stirred:
+            await self._sleep(self._clock.monotonic() + seconds)
+        stirred, self._stirred = self._stirred, False
         return stirred
 
-    async def _wait(self, seconds: float) -> None:
-        waits = [
-            asyncio.ensure_future(self._stirred.wait()),
-            asyncio.ensure_future(self._clock.sleep(seconds)),
-        ]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+    async def _sleep(self, deadline: float) -> None:
+        """One alarm serves many sleeps: most end long before it, and it then looks for the next one's deadline."""
+        self._deadline = deadline
+        if self._alarm is None or self._alarm_at > deadline:
+            self.close()
+            self._alarm = asyncio.create_task(self._wake_in_time(), name="listener's alarm")
+        self._sleeper = asyncio.get_running_loop().create_future()
+        await self._sleeper
+
+    async def _wake_in_time(self) -> None:
+        while (left := self._deadline - self._clock.monotonic()) > 0:
+            self._alarm_at = self._deadline
+            await self._clock.sleep(left)
+        self._alarm = None
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._sleeper is not None and not self._sleeper.done():
+            self._sleeper.set_result(None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final
 
 import httpx2
@@ -23,15 +24,14 @@ class _Refusal(msgspec.Struct, frozen=True):
 def request_of(
     call: Call[Any], server: Server, token: str | None, *, read_seconds: float, **headers: str
 ) -> httpx2.Request:
-    seconds = httpx2.Timeout(read_seconds, connect=min(_CONNECT_SECONDS, read_seconds))
     if token is not None and not call.anonymous:
         headers["Authorization"] = f"Bearer {token}"
     return httpx2.Request(
         call.method,
-        server.url + call.path,
-        params=_query(call.query),
+        _address(server.url + call.path),
+        params=_query(call.query) if call.query else None,
         headers={"User-Agent": "attune-client", **headers, **_content_type(call)},
-        extensions={"timeout": seconds.as_dict()},
+        extensions={"timeout": _patience(read_seconds)},
         **_content(call),
     )
 
@@ -72,6 +72,17 @@ def explained(server: Server) -> Iterator[None]:
         raise ServerAway(f"No answer came in time from {place}.", url=server.url) from error
     except httpx2.TransportError as error:
         raise ServerAway(f"The connection to {place} broke.", url=server.url) from error
+
+
+@lru_cache(maxsize=256)
+def _address(url: str) -> httpx2.URL:
+    """Read once: that takes longer than all else about a request, and most go to the same few paths."""
+    return httpx2.URL(url)
+
+
+def _patience(seconds: float) -> dict[str, float]:
+    connect = min(_CONNECT_SECONDS, seconds)
+    return {"connect": connect, "read": seconds, "write": seconds, "pool": seconds}
 
 
 def _query(values: Mapping[str, Any]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The stages put together: what a process runs of the pipeline, each call one transaction.
 
-Where the stages share a process (`through`), an event or a request goes all the way to a worker in the commit that
-accepts it. Elsewhere it is accepted here, and a message hurries the process that has the next stage.
+An event or a request goes all the way to a worker in the commit that accepts it (`through`). Without that it is accepted
+here, and a message hurries the process that has the next stage.
 """
 
 from collections.abc import Sequence

@@ -87,6 +87,7 @@ async def test_a_refresh_token_gives_new_tokens(accounts: Accounts, clock: Manua
 @pytest.mark.parametrize("change", ["DELETE FROM identity", "UPDATE identity SET frozen = true"])
 async def test_tokens_end_with_their_identity(accounts: Accounts, change: str) -> None:
     tokens = (await accounts.register("ann", PASSWORD, None)).tokens
+    assert (await accounts.caller(tokens.access_token)).login == "ann"
     await run_sql(accounts.database, change)
     with pytest.raises(Unauthenticated):
         await accounts.caller(tokens.access_token)
@@ -225,6 +226,7 @@ async def test_who_is_gone_in_mid_request_is_not_found(accounts: Accounts) -> No
 
 async def test_another_secret_makes_all_tokens_void(accounts: Accounts, clock: ManualClock) -> None:
     tokens = (await accounts.register("ann", PASSWORD, None)).tokens
+    assert (await accounts.caller(tokens.access_token)).login == "ann"
     renewed = Tokens(SecretStr("another secret"), clock, Ids(random.Random(2)))
     with pytest.raises(Unauthenticated):
         await replace(accounts, tokens=renewed).caller(tokens.access_token)

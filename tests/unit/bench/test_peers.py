@@ -1,4 +1,4 @@
-"""What is ours of the peers' benchmark: the ledger, the order, the environments, the runner and its table."""
+"""What is ours of the peers' benchmark: the ledger, the order, the environments and the runner."""
 
 import asyncio
 import json
@@ -16,13 +16,11 @@ from bench.peers.run import (
     PEERS,
     Peer,
     PeerFailed,
-    PeerResult,
     PeerUnsupported,
     find_peer,
     read_result,
     run_command,
 )
-from bench.peers.table import as_text, summarise
 from harness.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -195,29 +193,3 @@ def _lives(process: Path) -> bool:
         return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def test_rounds_become_a_median_a_spread_and_the_worst_order() -> None:
-    changes: list[dict[str, object]] = [
-        {"per_second": 100.0},
-        {"per_second": 300.0, "in_order": False, "displaced": 4},
-        {"per_second": 200.0},
-    ]
-    [summary] = summarise(_results(changes))
-    assert (summary.per_second, summary.spread, summary.rounds) == (200.0, 0.5, 3)
-    assert (summary.in_order, summary.displaced) == (False, 4)
-
-
-def test_the_table_has_a_line_for_each_peer_and_a_dash_for_what_was_not_run() -> None:
-    latency = {"case": "latency", "p50_ms": 1.25, "p99_ms": 3.5, "in_order": None}
-    text = as_text(summarise(_results([{}, latency, {"peer": "arq", "in_order": False}])))
-    head, huey, arq = text.splitlines()
-    assert head.split()[:3] == ["peer", "version", "variant"]
-    assert "200/s* ±0%" in huey
-    assert "1.2 / 3.5" in huey
-    assert "200/s ±0%" in arq
-    assert arq.split()[-2:] == ["-", "yes"]
-
-
-def _results(changes: list[dict[str, object]]) -> list[PeerResult]:
-    return [read_result(json.dumps(result(**change))) for change in changes]

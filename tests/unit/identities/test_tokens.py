@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from attune.identities import tokens as tokens_module
 from attune.identities.model import TokenType
 from attune.identities.tokens import ACCESS_SECONDS, REFRESH_SECONDS, Tokens
 from attune.kernel.errors import Unauthenticated
@@ -95,6 +96,58 @@ async def test_a_token_lives_until_its_very_second() -> None:
     await clock.advance(1)
     with pytest.raises(Unauthenticated):
         maker.read(made, TokenType.ACCESS)
+
+
+def test_a_token_that_was_believed_once_is_not_proven_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    maker = tokens()
+    made = maker.pair(IdentityId(7), "ann").access_token
+    first = maker.read(made, TokenType.ACCESS)
+    monkeypatch.setattr(maker, "_verified", lambda _token: pytest.fail("It was proven again."))
+    assert maker.read(made, TokenType.ACCESS) == first
+
+
+async def test_a_token_that_was_believed_before_still_ends() -> None:
+    clock = ManualClock()
+    maker = tokens(clock)
+    made = maker.pair(IdentityId(7), "ann").access_token
+    assert maker.read(made, TokenType.ACCESS).login == "ann"
+    await clock.advance(ACCESS_SECONDS)
+    for _ in range(2):
+        with pytest.raises(Unauthenticated):
+            maker.read(made, TokenType.ACCESS)
+    assert made not in maker._proven
+
+
+def test_a_token_that_was_believed_before_is_still_of_its_kind() -> None:
+    maker = tokens()
+    made = maker.pair(IdentityId(7), "ann").refresh_token
+    assert maker.read(made, TokenType.REFRESH).login == "ann"
+    with pytest.raises(Unauthenticated):
+        maker.read(made, TokenType.ACCESS)
+
+
+def test_what_others_believe_says_nothing_to_one_with_another_secret() -> None:
+    made = foreign(CLAIMS)
+    assert tokens().read(made, TokenType.ACCESS).login == "ann"
+    with pytest.raises(Unauthenticated):
+        tokens(secret="another secret").read(made, TokenType.ACCESS)
+
+
+def test_what_is_not_believed_is_not_kept_and_the_rest_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tokens_module, "_KEPT_AT_MOST", 3)
+    maker = tokens()
+    for wrong in (foreign(CLAIMS, secret="another"), foreign(CLAIMS, {"alg": "none"}), "no token"):
+        with pytest.raises(Unauthenticated):
+            maker.read(wrong, TokenType.ACCESS)
+    assert not maker._proven
+    made = [maker.pair(IdentityId(7), "ann").access_token for _ in range(5)]
+    for each in made * 2:
+        assert maker.read(each, TokenType.ACCESS).identity == 7
+    assert set(maker._proven) == set(made[-3:])
 
 
 @pytest.mark.parametrize(
