@@ -6,28 +6,65 @@ must do at the least.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 import asyncpg
 
+from attune.api.execution_feed import feed_queue
 from attune.kernel.configuration import load_settings
+from attune.kernel.envelope import Envelope
+from attune.kernel.messages import ExecutionStatusChanged
+from attune.kernel.statuses import TERMINAL
 from attune.pipeline.executions.model import Request
 from attune.pipeline.executions.requests import Order
 from attune.telemetry.logs import configure_logs
-from bench.measure import Case
+from bench.measure import Case, Gauge
+from bench.pipeline.latency import percentiles
+from bench.results import MILLISECONDS
 from harness.control_plane import ControlPlane
 from harness.postgresql import PostgreSQL
 from harness.rabbitmq import RabbitMQ
 
-BATCH = 10
+_PATIENCE: Final = 30.0
 REQUEST = Request(action_ref="core.noop")
 
 
+class Ends:
+    """When the bus told of the end of each."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, asyncio.Future[float]] = {}
+
+    async def hear(self, envelope: Envelope) -> None:
+        now = time.perf_counter()
+        for item in envelope.items:
+            if isinstance(item, ExecutionStatusChanged) and item.status in TERMINAL:
+                self._tell(item.execution_id, now)
+
+    async def of(self, execution: int) -> float:
+        """It may have been told before its request was answered."""
+        async with asyncio.timeout(_PATIENCE):
+            told = await self._of(execution)
+        del self._told[execution]
+        return told
+
+    def _tell(self, execution: int, now: float) -> None:
+        """A message may come twice."""
+        told = self._of(execution)
+        if not told.done():
+            told.set_result(now)
+
+    def _of(self, execution: int) -> asyncio.Future[float]:
+        return self._told.setdefault(execution, asyncio.get_running_loop().create_future())
+
+
 @asynccontextmanager
-async def cases(quick: bool) -> AsyncIterator[list[Case]]:
+async def cases(quick: bool) -> AsyncIterator[list[Case | Gauge]]:
     count = 500 if quick else 2000
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
@@ -45,10 +82,10 @@ async def cases(quick: bool) -> AsyncIterator[list[Case]]:
         yield [
             Case("SQLite, bare", lambda: bare_sqlite(folder / "bare.db", count)),
             Case("embedded, free", lambda: free(embedded, count), "SQLite, bare"),
-            Case("embedded, one by one", lambda: singly(embedded, count // 10)),
+            await latency("embedded", embedded, count // 10),
             Case("PostgreSQL, bare", lambda: bare_postgresql(bare_url, count)),
             Case("PostgreSQL and RabbitMQ, free", lambda: free(servers, count), "PostgreSQL, bare"),
-            Case("PostgreSQL and RabbitMQ, one by one", lambda: singly(servers, count // 10)),
+            await latency("PostgreSQL and RabbitMQ", servers, count // 10),
         ]
 
 
@@ -69,12 +106,23 @@ async def free(plane: ControlPlane, count: int) -> int:
     return count
 
 
-async def singly(plane: ControlPlane, count: int) -> int:
-    """One after the other, each waited for: the latency of an idle system."""
-    for _ in range(count):
-        [execution] = await plane.flow.request(Order((REQUEST,)))
-        await plane.ended(execution.id)
-    return count
+async def latency(name: str, plane: ControlPlane, count: int) -> Gauge:
+    """One after the other, from the request to the news of its end on the bus, with no network but the servers'."""
+    ends = Ends()
+    queue = feed_queue("bench")
+    await plane.bus.declare(queue)
+    await plane.bus.consume(queue.name, ends.hear)
+
+    async def singly() -> Mapping[str, float]:
+        return percentiles([await _one(plane, ends) for _ in range(count)])
+
+    return Gauge(f"{name}, idle latency", MILLISECONDS, singly)
+
+
+async def _one(plane: ControlPlane, ends: Ends) -> float:
+    start = time.perf_counter()
+    [execution] = await plane.flow.request(Order((REQUEST,)))
+    return await ends.of(execution.id) - start
 
 
 _JOB = "CREATE TABLE IF NOT EXISTS job (id BIGINT PRIMARY KEY, status TEXT NOT NULL, result TEXT)"

@@ -17,6 +17,7 @@ from harness.ports import free_port
 from harness.postgresql import PostgreSQL
 from harness.rabbitmq import RabbitMQ
 from tests.e2e.attune_process import AttuneProcess, run_attune
+from tests.e2e.installation import production as whole
 
 Variables = dict[str, str]
 
@@ -153,3 +154,14 @@ def status_of(port: str, path: str) -> tuple[int, dict[str, str]]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, json.load(error)
+
+
+def test_requests_run_to_their_end_while_no_executor_is_up(
+    postgresql_url: str, rabbitmq_url: str, tmp_path: Path
+) -> None:
+    with whole(tmp_path, postgresql_url, rabbitmq_url) as installation:
+        installation.roles(executors=0, workers=1)
+        client = installation.client()
+        waiting = client.executions.execute_many([{"action_ref": "core.noop"}] * 30)
+        for one in waiting:
+            assert client.executions.wait(one.id, timeout=60).status == "completed"

@@ -67,8 +67,8 @@ class Flow(WorkerFlow):
         self, tx: Tx, orders: list[Order]
     ) -> Done[list[list[Execution] | Exception]]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        answers = await take_orders(tx, self._books.actions, self.arranger, outbox, orders, now)
-        return Done(answers, await self._given_on(tx, outbox, now))
+        taken = await take_orders(tx, self._books.actions, self.arranger, outbox, orders, now)
+        return Done(taken.answers, await self._given_on(tx, outbox, now, taken.ready))
 
     async def _record_step(self, tx: Tx, new: Sequence[NewEvent]) -> Done[list[Event]]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
@@ -105,5 +105,5 @@ class Flow(WorkerFlow):
         if not made:
             return ()
         now = self.clock.now()
-        await enter(tx, self.arranger, outbox, made, now)
-        return await self._given_on(tx, outbox, now)
+        ready = await enter(tx, self.arranger, outbox, made, now)
+        return await self._given_on(tx, outbox, now, ready)

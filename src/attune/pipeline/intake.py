@@ -1,6 +1,7 @@
 """The way into the lanes: for what somebody asks for, and for what rules ask for."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from attune.catalog.versions import current_version
@@ -13,10 +14,18 @@ from attune.pipeline.executions.model import Execution
 from attune.pipeline.executions.requests import Drafts, Order, draft_orders, insert_orders
 from attune.pipeline.outbox import Outbox
 from attune.pipeline.queues.arranging import Arranger, Placed
-from attune.pipeline.queues.model import TurnedAway
+from attune.pipeline.queues.model import Entry, TurnedAway
 from attune.store.database import Tx
 
 _NEW = frozenset({ExecutionStatus.REQUESTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of each order, and who of them has a slot and waits for a worker."""
+
+    answers: list[list[Execution] | Exception]
+    ready: Sequence[Entry] = ()
 
 
 async def take_orders(
@@ -26,18 +35,19 @@ async def take_orders(
     outbox: Outbox,
     orders: Sequence[Order],
     now: datetime,
-) -> list[list[Execution] | Exception]:
+) -> Taken:
     """Each order whole or not at all: one that a queue or a quota has no room for is refused before it is written."""
     version = await current_version(tx)
     drafts = await draft_orders(tx, actions, version, orders, now)
     new = [one for number in range(len(orders)) for one in drafts.new_of(number)]
     if not new:
-        return drafts.answers
+        return Taken(drafts.answers)
     placed = await arranger.place(tx, version, new, now)
     await _refuse(placed, drafts)
     made = await insert_orders(tx, outbox, drafts)
     turned = {one.execution for one in await _join(tx, outbox, placed, made, now)}
-    return [await _as_they_are(tx, answer, turned) for answer in drafts.answers]
+    answers = [await _as_they_are(tx, answer, turned) for answer in drafts.answers]
+    return Taken(answers, placed.lanes.ready)
 
 
 async def _refuse(placed: Placed, drafts: Drafts) -> None:
@@ -55,11 +65,13 @@ async def _refuse(placed: Placed, drafts: Drafts) -> None:
 
 async def enter(
     tx: Tx, arranger: Arranger, outbox: Outbox, made: Sequence[Execution], now: datetime
-) -> None:
-    """Executions that are written already, into their lanes."""
-    if made:
-        placed = await arranger.place(tx, await current_version(tx), made, now)
-        await _join(tx, outbox, placed, made, now)
+) -> Sequence[Entry]:
+    """Executions that are written already, into their lanes; who of them has a slot."""
+    if not made:
+        return ()
+    placed = await arranger.place(tx, await current_version(tx), made, now)
+    await _join(tx, outbox, placed, made, now)
+    return placed.lanes.ready
 
 
 async def _join(

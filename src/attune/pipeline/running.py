@@ -1,5 +1,6 @@
 """How a process runs steps of the pipeline, and gives on to workers what they made ready."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, ParamSpec, TypeVar
@@ -7,6 +8,7 @@ from typing import Final, Generic, ParamSpec, TypeVar
 from attune.catalog.definitions import Definitions
 from attune.kernel.clock import Clock
 from attune.pipeline.outbox import Mail, Outbox
+from attune.pipeline.queues.model import Entry
 from attune.pipeline.queues.steps import Lanes
 from attune.pipeline.scheduling.model import Terms, Unplaceable
 from attune.pipeline.scheduling.steps import Scheduler, fail_unplaceable
@@ -53,11 +55,13 @@ class Running:
         await fail_unplaceable(tx, self.terms, outbox, unplaceable, now)
         return Done(None, await self.scheduler.assign(tx, outbox, now))
 
-    async def _given_on(self, tx: Tx, outbox: Outbox, now: datetime) -> tuple[Unplaceable, ...]:
-        """What is ready goes to workers here, where that is this process's business."""
+    async def _given_on(
+        self, tx: Tx, outbox: Outbox, now: datetime, fresh: Sequence[Entry] = ()
+    ) -> tuple[Unplaceable, ...]:
+        """What is ready goes to workers here, where that is this process's business. `fresh` is so by this step."""
         if not self._through:
             return ()
-        return await self.scheduler.assign(tx, outbox, now)
+        return await self.scheduler.assign(tx, outbox, now, fresh)
 
     async def _saved(self, lanes: Lanes, *, changed: bool = False) -> Done[None]:
         """Written, and given on to workers. `changed`: what lets them through did, which a queue outside must hear."""

@@ -176,6 +176,10 @@ class Bench(World):
         """Those that hold a slot, in the order in which they were asked for."""
         return await self._standing("e.state <> 'queued'", action_refs, "e.execution")
 
+    async def in_hand(self, *action_refs: str) -> list[ExecutionId]:
+        """Those that a worker has, in the order in which they were asked for."""
+        return await self._standing("e.state = 'handed'", action_refs, "e.execution")
+
     async def waiting(self, *action_refs: str) -> list[ExecutionId]:
         """Those that wait for a slot, by band and age."""
         return await self._standing(

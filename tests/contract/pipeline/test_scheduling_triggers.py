@@ -3,6 +3,7 @@
 import pytest
 
 from attune.kernel.statuses import ExecutionStatus as S
+from attune.pipeline.executions.model import Priority
 from tests.contract.pipeline.bench import Bench
 
 
@@ -44,3 +45,28 @@ async def test_the_periodic_fallback_schedules_what_no_event_told_of(bench: Benc
     await bench.flow.arrange()
     await bench.flow.promote()
     assert await bench.running() == [first, second]
+
+
+async def test_who_is_new_takes_no_free_worker_before_those_that_wait_for_one(bench: Bench) -> None:
+    """They became ready while nobody had room, and nobody has looked since."""
+    await bench.execute("UPDATE worker SET capacity = 1")
+    [busy] = await bench.ask()
+    older = await bench.ask("a.two", 2)
+    await bench.execute("UPDATE worker SET capacity = 3")
+    bench.step(1)
+    newer = await bench.ask("b.one", 2)
+    assert await bench.in_hand() == [busy, *older]
+    await bench.execute("UPDATE worker SET capacity = 4")
+    urgent = await bench.ask("b.one", priority=Priority.CRITICAL)
+    assert await bench.in_hand() == [busy, *older, *urgent]
+    assert await bench.end(busy) == newer[:1]
+
+
+async def test_an_end_hands_its_worker_no_more_than_it_freed(bench: Bench) -> None:
+    """Others may be giving it work at the same time, whose rows it does not see yet."""
+    await bench.execute("UPDATE worker SET capacity = 2")
+    first, second = await bench.ask(count=2)
+    third, *_ = await bench.ask(count=3)
+    await bench.execute("UPDATE worker SET capacity = 10")
+    assert await bench.end(first) == [third]
+    assert await bench.in_hand() == [second, third]

@@ -81,10 +81,11 @@ class _GoneAttempt(_Gone, frozen=True):
 
 
 class Lanes(Promotion):
-    """The lanes that a transaction holds."""
+    """The lanes that a transaction holds. `ready` joined in it and found a free slot at once."""
 
     def __init__(self, tx: Tx, held: Locked, terms: QueueTerms, now: datetime) -> None:
         super().__init__(tx, held, terms, now)
+        self.ready: list[Entry] = []
         self._expected: dict[LaneId, int] = defaultdict(int)
 
     async def refusal(self, places: Mapping[ExecutionId, LaneId]) -> Limited | None:
@@ -125,6 +126,7 @@ class Lanes(Promotion):
             turned += refused
             entries += await self._enter(lane_id, taken)
         await self.tx.insert_later(schema.entry, entries)
+        self.ready += [one for one in entries if one.state is State.READY]
         await self.promote()
         for lane_id, some in by_lane.items():
             turned += await self._turn_away(self.held.lanes[lane_id], some)

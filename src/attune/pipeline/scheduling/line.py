@@ -20,14 +20,21 @@ from attune.store.database import Answer, Tx
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = ", ".join(Entry.__struct_fields__)
 # What is put into these statements is of our own text.
+_ANY_READY: Final = "SELECT 1 FROM entry WHERE state = 'ready' LIMIT 1"
 _STATE_COLUMNS: Final = f"""
-    EXISTS (SELECT 1 FROM entry WHERE state = 'ready') AS waiting, {SOME_ASIDE} AS aside,
+    {SOME_ASIDE} AS aside,
     (SELECT CAST(s.value AS bigint) FROM setting s WHERE s.name = 'max_concurrent_executions') AS cap,
     (SELECT CAST(s.value AS float8) FROM setting s WHERE s.name = 'ageing_seconds') AS ageing
 """  # noqa: S608
-_STATE: Final = f"SELECT {_STATE_COLUMNS}"
+# Of many that wait no more are counted than it takes to know whether there are others.
+_STATE: Final = f"""
+    SELECT {_STATE_COLUMNS},
+           (SELECT count(*) FROM (SELECT 1 FROM entry WHERE state = 'ready' LIMIT :enough) r) >= :enough
+               AS waiting
+"""  # noqa: S608
 _STANDING: Final = f"""
     SELECT {", ".join(f"w.{name}" for name in Worker.__struct_fields__)}, {_STATE_COLUMNS},
+           EXISTS (SELECT 1 FROM entry WHERE state = 'ready') AS waiting,
            (SELECT count(*) FROM entry e WHERE e.state = 'handed' AND e.worker = w.id) AS load
       FROM worker w
      WHERE w.id = :worker AND w.status IN ('active', 'error') AND NOT w.cordoned FOR UPDATE OF w
@@ -129,10 +136,13 @@ class ReadyLine:
         return (*due(one, self._ageing), one.execution)
 
 
-async def ready_line(tx: Tx, now: datetime) -> ReadyLine | None:
-    """Null when nobody waits for a worker."""
-    state = await tx.one(State, _STATE, now=now)
-    return ReadyLine(state) if state.waiting else None
+async def anybody_waits(tx: Tx) -> bool:
+    return await tx.first(int, _ANY_READY) is not None
+
+
+async def state_of(tx: Tx, fresh: int, now: datetime) -> Answer[State]:
+    """Told with other statements. `waiting`: there are more than so many."""
+    return await tx.answer_later(State, _STATE, enough=fresh + 1, now=now)
 
 
 async def standing_of(tx: Tx, worker: WorkerId, now: datetime) -> Answer[Standing]:

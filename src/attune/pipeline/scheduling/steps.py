@@ -21,7 +21,7 @@ from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.compatibility import demand_of
 from attune.pipeline.scheduling.decide import NONE_ASIDE, place
 from attune.pipeline.scheduling.hand_off import HandOver, Scheduled
-from attune.pipeline.scheduling.line import ReadyLine, Standing, ready_line
+from attune.pipeline.scheduling.line import ReadyLine, Standing, anybody_waits, state_of
 from attune.pipeline.scheduling.model import (
     Assignment,
     Placement,
@@ -101,13 +101,20 @@ class Scheduler:
         self.setbacks = Setbacks()
         self._definitions = definitions
 
-    async def assign(self, tx: Tx, outbox: Outbox, now: datetime) -> tuple[Unplaceable, ...]:
-        """Hand over everything that is ready and finds room among all workers; what nobody can run."""
-        line = await ready_line(tx, now)
-        if line is None:
+    async def assign(
+        self, tx: Tx, outbox: Outbox, now: datetime, fresh: Sequence[Entry] = ()
+    ) -> tuple[Unplaceable, ...]:
+        """Hand over everything that is ready and finds room among all workers; what nobody can run.
+
+        `fresh` are ready by this transaction. Where nobody else is, there is nothing more to read.
+        """
+        if not fresh and not await anybody_waits(tx):
             return ()
         present = await workers.lock_present(tx)
+        told = await state_of(tx, len(fresh), now)
         loads = await workers.loads(tx, [worker.id for worker in present])
+        [state] = told.rows
+        line = ReadyLine(state, () if state.waiting else fresh)
         room = _Room(present, loads, await self._cap(tx, line), alone=False)
         placement = await self._placed(tx, line, room, now)
         await self._log(tx, room.cap, line, placement, now)

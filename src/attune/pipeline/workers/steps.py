@@ -93,7 +93,9 @@ async def lock_present(tx: Tx) -> list[Worker]:
 
     Also those that are silent and not given up yet: what only they can run waits for them.
     """
-    return await tx.all(Worker, f"{_PRESENT} ORDER BY id FOR UPDATE")
+    present = await tx.answer_later(Worker, f"{_PRESENT} ORDER BY id FOR UPDATE")
+    await tx.settle()
+    return present.rows
 
 
 async def present(tx: Tx) -> list[Worker]:
@@ -103,8 +105,9 @@ async def present(tx: Tx) -> list[Worker]:
 
 async def loads(tx: Tx, workers: Collection[WorkerId]) -> dict[WorkerId, int]:
     """How many executions each has, counted from the rows. Ask after the lock: before it they may change."""
-    found = await tx.all(_Load, _LOADS, ids=sorted(workers)) if workers else []
-    return {one.worker: one.load for one in found}
+    found = await tx.answer_later(_Load, _LOADS, ids=sorted(workers))
+    await tx.settle()
+    return {one.worker: one.load for one in found.rows}
 
 
 def _registered(worker: Worker, now: datetime) -> Happened:
