@@ -27,11 +27,15 @@ class Batcher(Generic[T, R]):
 
     async def submit(self, item: T) -> R:
         """Return when the batch that holds the item is done."""
+        return await self.put(item)
+
+    def put(self, item: T) -> "asyncio.Future[R]":
+        """The same for who does not wait: the answer to come."""
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=self.name)
-        return await answer
+        return answer
 
     async def start(self) -> None:
         """It starts by itself with the first item."""

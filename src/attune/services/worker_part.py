@@ -26,11 +26,12 @@ from attune.worker.detection import Found, found_runtimes, supported_runtimes, s
 from attune.worker.health import Health
 from attune.worker.heart_line import Line, OwnLine, SharedLine
 from attune.worker.heartbeat import Heartbeat
-from attune.worker.jobs import Jobs, Workshop
+from attune.worker.jobs import Jobs
 from attune.worker.live_output import LiveOutput
 from attune.worker.reports import Reports
 from attune.worker.runner import Runner
 from attune.worker.service import Rhythm, WorkerService
+from attune.worker.workshop import Workshop
 
 _TOKEN_SECONDS: Final = 24 * 3600
 # The names in this statement are those of our own struct.

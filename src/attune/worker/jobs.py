@@ -1,25 +1,25 @@
 """What a worker has in its hands: each attempt at most once, from its start to its written end."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Final, TypeVar
 
 import structlog
 
 from attune.catalog.model import ActionDefinition
-from attune.kernel.clock import Clock
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.completion.model import Ended, Started
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.scheduling.hand_off import HandOff
-from attune.worker.assembly import Places, assembled, encoded
+from attune.worker.assembly import assembled, encoded
 from attune.worker.errors import CannotRun
-from attune.worker.live_output import LiveOutput
+from attune.worker.model import Outcome, Run
 from attune.worker.reports import Reports
-from attune.worker.runner import Runner
+from attune.worker.workshop import Workshop
 
 Key = tuple[ExecutionId, int]
 K = TypeVar("K")
@@ -39,20 +39,7 @@ class Job:
     told: bool = False
     over: bool = False
     void: bool = False
-    task: asyncio.Task[None] | None = None
-
-
-@dataclass(frozen=True)
-class Workshop:
-    """What every job uses."""
-
-    runner: Runner
-    reports: Reports
-    output: LiveOutput
-    places: Places
-    clock: Clock
-    api_url: Callable[[], str | None]
-    token_for: Callable[[HandOff], str | None]
+    task: "asyncio.Future[None] | None" = None
 
 
 class Jobs:
@@ -82,7 +69,13 @@ class Jobs:
         cancelled = key in self._cancelled or (hand_off.execution, None) in self._cancelled
         if cancelled or hand_off.status is ExecutionStatus.CANCELING:
             job.cancel.set()
-        job.task = asyncio.create_task(self._do(key, job, hand_off, definition))
+        run = self._prepared(hand_off, definition)
+        if isinstance(run, Ended):
+            self._write(key, job, run)
+        elif ended := self._at_once(job, hand_off, run):
+            self._write(key, job, ended)
+        else:
+            job.task = asyncio.create_task(self._do(key, job, hand_off, run))
 
     def cancel(self, execution: ExecutionId, attempt: int | None = None) -> None:
         """Also one that begins later: its rows may have been read before they told of the cancel."""
@@ -143,15 +136,35 @@ class Jobs:
         _, pending = await asyncio.wait(tasks, timeout=patience)
         return not pending
 
-    def _tasks(self, keys: Iterable[Key]) -> list[asyncio.Task[None]]:
+    def _tasks(self, keys: Iterable[Key]) -> list["asyncio.Future[None]"]:
         jobs = (self._jobs[key] for key in keys if key in self._jobs)
         return [job.task for job in jobs if job.task is not None]
 
-    async def _do(
-        self, key: Key, job: Job, hand_off: HandOff, definition: ActionDefinition
-    ) -> None:
+    def _prepared(self, hand_off: HandOff, definition: ActionDefinition) -> Run | Ended:
+        shop = self._shop
         try:
-            ended = await self._ended(job, hand_off, definition)
+            return assembled(hand_off, definition, shop.places, shop.api_url(), shop.token_for)
+        except CannotRun as error:
+            return _unrun(hand_off, error.message)
+        except Exception as error:  # noqa: BLE001 - the edge: an execution must end even by a fault of ours
+            _log.exception("An action could not be prepared.", execution_id=hand_off.execution)
+            return _unrun(
+                hand_off, f"Attune failed to prepare the action ({type(error).__name__})."
+            )
+
+    def _at_once(self, job: Job, hand_off: HandOff, run: Run) -> Ended | None:
+        """The end of what has nothing to wait for: it needs no task."""
+        if job.cancel.is_set():
+            return None
+        on_output = self._shop.output.of(hand_off.execution, hand_off.attempt)
+        outcome = self._shop.runner.run_at_once(run, on_output=on_output)
+        return None if outcome is None else self._ended(hand_off, outcome)
+
+    async def _do(self, key: Key, job: Job, hand_off: HandOff, run: Run) -> None:
+        try:
+            on_output = self._shop.output.of(*key)
+            outcome = await self._shop.runner.run(run, cancel=job.cancel, on_output=on_output)
+            ended = self._ended(hand_off, outcome)
             job.over = True
             if not job.void:
                 await self._shop.reports.ended(ended)
@@ -160,23 +173,20 @@ class Jobs:
         finally:
             del self._jobs[key]
 
-    async def _ended(self, job: Job, hand_off: HandOff, definition: ActionDefinition) -> Ended:
-        shop = self._shop
-        execution, attempt = hand_off.execution, hand_off.attempt
-        try:
-            run = assembled(hand_off, definition, shop.places, shop.api_url(), shop.token_for)
-        except CannotRun as error:
-            return _unrun(hand_off, error.message)
-        except Exception as error:  # noqa: BLE001 - the edge: an execution must end even by a fault of ours
-            _log.exception("An action could not be prepared.", execution_id=execution)
-            return _unrun(
-                hand_off, f"Attune failed to prepare the action ({type(error).__name__})."
-            )
-        on_output = shop.output.of(execution, attempt)
-        outcome = await shop.runner.run(run, cancel=job.cancel, on_output=on_output)
-        chatty = shop.output.forget(execution, attempt)
+    def _ended(self, hand_off: HandOff, outcome: Outcome) -> Ended:
+        chatty = self._shop.output.forget(hand_off.execution, hand_off.attempt)
         result = encoded(outcome.result)
         return _end(hand_off, outcome.status, result, outcome.started_at, chatty=chatty)
+
+    def _write(self, key: Key, job: Job, ended: Ended) -> None:
+        job.over = True
+        job.task = self._shop.reports.ended(ended)
+        job.task.add_done_callback(partial(self._written, key))
+
+    def _written(self, key: Key, writing: "asyncio.Future[None]") -> None:
+        del self._jobs[key]
+        if not writing.cancelled() and (error := writing.exception()):
+            _log.error("An execution was lost sight of.", execution_id=key[0], exc_info=error)
 
 
 def _remember(known: dict[K, None], key: K) -> None:

@@ -27,8 +27,9 @@ class Surroundings(msgspec.Struct, frozen=True):
     clock: Clock
 
 
-# One that has nothing to wait for answers at once.
-Native = Callable[[Mapping[str, Any], Surroundings], NativeEnd | Awaitable[NativeEnd]]
+Native = Callable[[Mapping[str, Any], Surroundings], Awaitable[NativeEnd]]
+# For what has nothing to wait for, and so cannot be stopped either.
+Instant = Callable[[Mapping[str, Any], Surroundings], NativeEnd]
 
 P = TypeVar("P")
 
@@ -86,6 +87,5 @@ def _line(message: Any) -> str:
     return f"{text}\n"
 
 
-CORE: Final[Mapping[str, Native]] = MappingProxyType(
-    {"core.echo": echo, "core.noop": noop, "core.sleep": sleep}
-)
+CORE: Final[Mapping[str, Native]] = MappingProxyType({"core.sleep": sleep})
+INSTANT: Final[Mapping[str, Instant]] = MappingProxyType({"core.echo": echo, "core.noop": noop})

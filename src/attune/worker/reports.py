@@ -1,5 +1,6 @@
 """What a worker writes: that attempts run, and how they ended. The end is written whatever the database does."""
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
@@ -43,9 +44,9 @@ class Reports:
         self._clock = clock
         self._ends: Batcher[Ended, None] = Batcher("completions", self._complete)
 
-    async def ended(self, ended: Ended) -> None:
-        """Return when it is written, however long that takes."""
-        await self._ends.submit(ended)
+    def ended(self, ended: Ended) -> "asyncio.Future[None]":
+        """Done when it is written, however long that takes."""
+        return self._ends.put(ended)
 
     async def running(self, started: Sequence[Started]) -> None:
         """A report that fails is only late: the end tells the same and more."""
