@@ -121,20 +121,22 @@ def _filled(json_schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
         if value is not None or _takes_null(properties.get(name))
     }
     for name, spec in properties.items():
-        if name not in found and isinstance(spec, Mapping) and spec.get("default") is not None:
-            found[name] = copy.deepcopy(spec["default"])
+        if name not in found and isinstance(spec, dict):
+            usual = spec.get("default")
+            if usual is not None:
+                found[name] = copy.deepcopy(usual) if isinstance(usual, dict | list) else usual
     return found
 
 
 def _filled_inside(spec: Any, value: Any) -> Any:
-    if isinstance(spec, Mapping) and "properties" in spec and isinstance(value, Mapping):
+    if isinstance(value, Mapping) and isinstance(spec, dict) and "properties" in spec:
         return _filled(spec, value)
     return value
 
 
 def _takes_null(spec: Any) -> bool:
     """Where nothing is said about a type, a null is a value like any other."""
-    if not isinstance(spec, Mapping):
+    if not isinstance(spec, dict):
         return True
     kinds, options = spec.get("type"), spec.get("enum")
     if options is not None:
