@@ -105,9 +105,11 @@ def workers_locked(url: str) -> Iterator[None]:
     """Whoever wants to hand something to a worker waits for as long as this lasts."""
     with asyncio.Runner() as runner:
         connection = runner.run(asyncpg.connect(url))
-        runner.run(connection.execute(f"BEGIN; {_LOCK_WORKERS}"))
-        yield
-        runner.run(connection.close())
+        try:
+            runner.run(connection.execute(f"BEGIN; {_LOCK_WORKERS}"))
+            yield
+        finally:
+            runner.run(connection.close())
 
 
 def test_f22_an_executor_that_stands_still_in_a_transaction_holds_up_nobody(

@@ -29,9 +29,16 @@ _ENDED_AT_ONCE: Final = 500
 
 class QueueFlow(Running):
     def __init__(
-        self, database: Database, clock: Clock, mail: Mail, terms: Terms, *, through: bool
+        self,
+        database: Database,
+        clock: Clock,
+        mail: Mail,
+        terms: Terms,
+        *,
+        through: bool,
+        waits: bool = True,
     ) -> None:
-        super().__init__(database, clock, mail, terms, through=through)
+        super().__init__(database, clock, mail, terms, through=through, waits=waits)
         self.arranger = Arranger(PolicyBook(), terms.queue)
 
     async def promote(self, *, by_itself: bool = False) -> None:

@@ -15,7 +15,7 @@ from attune.services.worker_parts import worker_part
 
 def process(base: Base, ready: Callable[[str], None], *, demo: bool) -> Process:
     """`ready` gets the address."""
-    flow = base.flow("attune", through=True)
+    flow = base.flow("attune")
     feed = execution_feed(base)
     server = http_server(base, flow, feed)
     worker = worker_part(base, lambda: server.address)

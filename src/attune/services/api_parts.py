@@ -17,7 +17,7 @@ from attune.services.part import Part
 
 
 def parts(base: Base) -> list[Part]:
-    flow = base.flow(source_of("api"), through=True)
+    flow = base.flow(source_of("api"), waits=False)
     feed = execution_feed(base)
     return [*founding_parts(base), http_server(base, flow, feed), feed]
 

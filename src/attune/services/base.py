@@ -51,8 +51,8 @@ class Base:
             self.announcer,
         ]
 
-    def flow(self, source: str, *, through: bool) -> Flow:
-        """`source` is the name under which its messages go out."""
+    def flow(self, source: str, *, waits: bool = True) -> Flow:
+        """`source` is the name under which its messages go out. Who has people waiting `waits` for no other process."""
         executor = self.settings.executor
         terms = Terms(
             lease=timedelta(seconds=min(executor.scheduled_timeout, executor.worker_queue_ttl)),
@@ -67,7 +67,7 @@ class Base:
             ),
         )
         mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
-        return Flow(self.database, self.clock, mail, terms, through=through)
+        return Flow(self.database, self.clock, mail, terms, through=True, waits=waits)
 
     def process(
         self, name: str, parts: Sequence[Part], ready: Callable[[], None] = lambda: None

@@ -29,7 +29,7 @@ from attune.services.part import Part
 
 
 def parts(base: Base) -> list[Part]:
-    return executor_parts(base, base.flow(source_of("executor"), through=True))
+    return executor_parts(base, base.flow(source_of("executor")))
 
 
 def executor_parts(base: Base, flow: Flow) -> list[Part]:

@@ -22,7 +22,7 @@ def worker_part(base: Base, api_url: Callable[[], str | None]) -> WorkerPart:
     return WorkerPart(
         WorkerBase(
             settings=settings,
-            flow=base.flow(f"worker:{name}", through=True),
+            flow=base.flow(f"worker:{name}"),
             bus=base.bus,
             ids=base.ids,
             tokens=base.accounts.tokens,

@@ -38,7 +38,7 @@ def configure_logs(settings: LogSettings, stream: TextIO = sys.stderr) -> None:
     structlog.configure(
         processors=[*shared, *_rendering(settings.format, stream)],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(stream)

@@ -123,4 +123,6 @@ async def _end(process: Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
     elif process.returncode is None:
         process.kill()
+    # A pipe that is full, or that a stranger holds, would be waited for as well.
+    process._transport.close()  # type: ignore[attr-defined]
     await process.wait()

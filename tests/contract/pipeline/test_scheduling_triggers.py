@@ -1,9 +1,13 @@
 """The table of scheduling triggers: whatever happens, whoever is next goes at once, and without the fallback."""
 
+import asyncio
+
 import pytest
 
 from attune.kernel.statuses import ExecutionStatus as S
 from attune.pipeline.executions.model import Priority
+from attune.pipeline.flow import Flow
+from attune.store.database import Tx
 from tests.contract.pipeline.bench import Bench
 
 
@@ -70,3 +74,30 @@ async def test_an_end_hands_its_worker_no_more_than_it_freed(bench: Bench) -> No
     await bench.execute("UPDATE worker SET capacity = 10")
     assert await bench.end(first) == [third]
     assert await bench.in_hand() == [second, third]
+
+
+async def test_who_waits_for_nobody_leaves_a_worker_that_others_hold_to_an_executor(
+    bench: Bench,
+) -> None:
+    if bench.settings.embedded:
+        return  # there is one writer
+    api = Flow(
+        bench.database, bench.clock, bench.flow.mail, bench.flow.terms, through=True, waits=False
+    )
+    held, done = asyncio.Event(), asyncio.Event()
+
+    async def hold(tx: Tx) -> None:
+        await tx.all(int, "SELECT id FROM worker FOR UPDATE")
+        held.set()
+        await done.wait()
+
+    holding = asyncio.create_task(bench.database.run(hold))
+    await held.wait()
+    [one] = await bench.ask(flow=api)
+    assert (await bench.running(), await bench.in_hand()) == ([one], [])
+    done.set()
+    await holding
+    await bench.flow.schedule()
+    assert await bench.in_hand() == [one]
+    [other] = await bench.ask(flow=api)
+    assert await bench.in_hand() == [one, other]

@@ -37,6 +37,18 @@ def test_a_line_is_json_where_there_is_no_terminal(stream: io.StringIO) -> None:
     assert line["timestamp"].endswith("Z")
 
 
+def test_a_line_is_one_write_so_that_threads_do_not_share_one(
+    stream: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[str] = []
+    monkeypatch.setattr(stream, "write", writes.append)
+    configure_logs(LogSettings(), stream)
+    structlog.get_logger().warning("Ours.")
+    logging.getLogger("a library").warning("Theirs.")
+    assert [one.count("\n") for one in writes] == [1, 1]
+    assert all(one.endswith("}\n") for one in writes)
+
+
 def test_the_level_holds(stream: io.StringIO) -> None:
     configure_logs(LogSettings(level=LogLevel.WARNING), stream)
     structlog.get_logger().info("Unseen.")

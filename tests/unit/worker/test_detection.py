@@ -1,6 +1,9 @@
 """What a worker says that it can run, with programs of the test's own on its PATH."""
 
+import asyncio
 import os
+import signal
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -146,6 +149,24 @@ async def test_one_that_hangs_is_given_up_with_its_children_and_the_others_do_no
     for pid in pids.read_text().split():
         state = Path(f"/proc/{pid}/stat")
         assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+async def test_one_whose_output_a_stranger_keeps_open_is_not_waited_for(
+    programs: Programs, tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    stranger = f"import os, time; os.setsid(); print(os.getpid(), file=open({str(pid)!r}, 'w')); time.sleep(60)"
+    programs.add(
+        "node",
+        f'{sys.executable} -c "{stranger}" &',
+        f"while ! [ -s {pid} ]; do :; done",
+        "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done",
+    )
+    try:
+        async with asyncio.timeout(60):
+            assert await programs.found(seconds=30.0) == {}
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
 async def test_a_program_is_given_the_path_and_nothing_else(

@@ -8,7 +8,9 @@ import structlog
 
 from attune.bus.port import Bus
 from attune.bus.topology import StageQueue
+from attune.kernel.envelope import Envelope
 from attune.kernel.ids import EnforcementId, EventId, ExecutionId
+from attune.kernel.messages import ExecutionRequested, Payload
 from attune.pipeline.flow import Flow
 from attune.pipeline.processors import looks
 from attune.pipeline.processors.processor import Look, Processor, Task
@@ -18,8 +20,8 @@ from attune.store.database import Step
 if TYPE_CHECKING:  # only where Redis keeps the queues is its client loaded
     from attune.pipeline.processors.proposals import Proposals
 
-# Attune's own processes have done what their messages ask for in the commit that they tell of. A worker is the exception:
-# it hands what its end made room for to nobody but itself.
+# Attune's own processes have done what their messages tell of in the commit behind them. What they could not do they ask for:
+# a request without an action's ref is not of a new execution, but of one that stands ready.
 _API: Final = "api@"
 _API_AND_WORKERS: Final = (_API, "worker:")
 _OF_ENDS: Final = frozenset({StageQueue.EXECUTION_STATUS, StageQueue.EXECUTION_COMPLETED})
@@ -60,8 +62,10 @@ class Executor:
         others = _API_AND_WORKERS if queue in _OF_ENDS else _API
         return Processor(name, self._bus, queue.value, task, partial(self._is_done, others))
 
-    def _is_done(self, others: str | tuple[str, ...], source: str) -> bool:
-        return source == self._own or source.startswith(others)
+    def _is_done(self, others: str | tuple[str, ...], envelope: Envelope) -> bool:
+        if envelope.source == self._own:
+            return True
+        return envelope.source.startswith(others) and not any(map(_asks, envelope.items))
 
     def _events(self) -> Task:
         async def work(ids: Sequence[int]) -> None:
@@ -118,6 +122,10 @@ class Executor:
             return await self._flow.database.read(step, ids)
 
         return look
+
+
+def _asks(item: Payload) -> bool:
+    return isinstance(item, ExecutionRequested) and not item.action_ref
 
 
 def _field(name: str) -> Any:

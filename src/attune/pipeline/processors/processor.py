@@ -27,12 +27,12 @@ class Task:
     work: Work
 
 
-def _never(_source: str) -> bool:
+def _never(_envelope: Envelope) -> bool:
     return False
 
 
 class Processor:
-    """`is_done` tells from which sources messages tell only of what was done in the commit behind them."""
+    """`is_done` knows messages that tell only of what was done in the commit behind them."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Processor:
         bus: Bus,
         queue: str,
         task: Task,
-        is_done: Callable[[str], bool] = _never,
+        is_done: Callable[[Envelope], bool] = _never,
     ) -> None:
         self.name = name
         self._is_done = is_done
@@ -61,7 +61,7 @@ class Processor:
 
     async def handle(self, envelope: Envelope) -> None:
         """Return when the work is committed; the message is acknowledged by that."""
-        if self._is_done(envelope.source):
+        if self._is_done(envelope):
             return
         await self._batches.submit([self._task.id_of(item) for item in envelope.items])
 

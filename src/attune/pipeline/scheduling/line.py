@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.ids import WorkerId
+from attune.kernel.ids import ExecutionId, WorkerId
 from attune.pipeline.executions.model import Priority
 from attune.pipeline.queues.decide import due
 from attune.pipeline.queues.model import Entry
@@ -20,7 +20,7 @@ from attune.store.database import Answer, Tx
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = ", ".join(Entry.__struct_fields__)
 # What is put into these statements is of our own text.
-_ANY_READY: Final = "SELECT 1 FROM entry WHERE state = 'ready' LIMIT 1"
+_ANY_READY: Final = "SELECT execution FROM entry WHERE state = 'ready' LIMIT 1"
 _STATE_COLUMNS: Final = f"""
     {SOME_ASIDE} AS aside,
     (SELECT CAST(s.value AS bigint) FROM setting s WHERE s.name = 'max_concurrent_executions') AS cap,
@@ -136,8 +136,9 @@ class ReadyLine:
         return (*due(one, self._ageing), one.execution)
 
 
-async def anybody_waits(tx: Tx) -> bool:
-    return await tx.first(int, _ANY_READY) is not None
+async def somebody(tx: Tx) -> list[ExecutionId]:
+    """One of those that wait for a worker, if there are any."""
+    return await tx.all(ExecutionId, _ANY_READY)
 
 
 async def state_of(tx: Tx, fresh: int, now: datetime) -> Answer[State]:

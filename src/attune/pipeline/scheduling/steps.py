@@ -21,7 +21,7 @@ from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.compatibility import demand_of
 from attune.pipeline.scheduling.decide import NONE_ASIDE, place
 from attune.pipeline.scheduling.hand_off import HandOver, Scheduled
-from attune.pipeline.scheduling.line import ReadyLine, Standing, anybody_waits, state_of
+from attune.pipeline.scheduling.line import ReadyLine, Standing, somebody, state_of
 from attune.pipeline.scheduling.model import (
     Assignment,
     Placement,
@@ -102,15 +102,24 @@ class Scheduler:
         self._definitions = definitions
 
     async def assign(
-        self, tx: Tx, outbox: Outbox, now: datetime, fresh: Sequence[Entry] = ()
+        self,
+        tx: Tx,
+        outbox: Outbox,
+        now: datetime,
+        fresh: Sequence[Entry] = (),
+        *,
+        waits: bool = True,
     ) -> tuple[Unplaceable, ...]:
         """Hand over everything that is ready and finds room among all workers; what nobody can run.
 
-        `fresh` are ready by this transaction. Where nobody else is, there is nothing more to read.
+        `fresh` are ready by this transaction. Where nobody else is, there is nothing more to read. Who `waits` for no
+        other transaction leaves it to an executor where one holds a worker.
         """
-        if not fresh and not await anybody_waits(tx):
+        first = [one.execution for one in fresh[:1]] or await somebody(tx)
+        present = await workers.lock_present(tx, waits=waits) if first else []
+        if not first or present is None:
+            outbox.hurry(first)
             return ()
-        present = await workers.lock_present(tx)
         told = await state_of(tx, len(fresh), now)
         loads = await workers.loads(tx, [worker.id for worker in present])
         [state] = told.rows

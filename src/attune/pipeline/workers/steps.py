@@ -21,6 +21,9 @@ _BY_ID: Final = f"SELECT {_COLUMNS} FROM worker WHERE id = :id"  # noqa: S608
 _PRESENT: Final = f"""
     SELECT {_COLUMNS} FROM worker WHERE status IN ('active', 'error') AND NOT cordoned
 """  # noqa: S608
+_TOTAL: Final = """
+    SELECT count(*) AS total FROM worker WHERE status IN ('active', 'error') AND NOT cordoned
+"""
 _AGAIN: Final = """
     UPDATE worker SET status = 'active', worker_type = :worker_type, host = :host, port = :port,
            capacity = :capacity, supported_runtimes = :runtimes, labels = :labels, taints = :taints,
@@ -37,6 +40,10 @@ _LOADS: Final = """
     SELECT worker, count(*) AS load FROM entry
      WHERE state = 'handed' AND worker = ANY(:ids::bigint[]) GROUP BY worker
 """
+
+
+class _Total(msgspec.Struct, frozen=True):
+    total: int
 
 
 class _Load(msgspec.Struct, frozen=True):
@@ -88,14 +95,17 @@ async def get_worker(tx: Tx, worker: int) -> Worker:
     return found
 
 
-async def lock_present(tx: Tx) -> list[Worker]:
-    """The workers that are there, held until the transaction ends so that nobody else gives them work.
+async def lock_present(tx: Tx, *, waits: bool = True) -> list[Worker] | None:
+    """The workers that are there, held until the transaction ends so that nobody else gives them work. None where
+    another transaction holds one of them, and it is not to be waited for.
 
     Also those that are silent and not given up yet: what only they can run waits for them.
     """
-    present = await tx.answer_later(Worker, f"{_PRESENT} ORDER BY id FOR UPDATE")
+    total = await tx.answer_later(_Total, _TOTAL)
+    locked = f"{_PRESENT} ORDER BY id FOR UPDATE{'' if waits else ' SKIP LOCKED'}"
+    present = await tx.answer_later(Worker, locked)
     await tx.settle()
-    return present.rows
+    return present.rows if waits or len(present.rows) == total.rows[0].total else None
 
 
 async def present(tx: Tx) -> list[Worker]:
