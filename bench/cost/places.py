@@ -15,6 +15,7 @@ STAGES: Final = (
     ("attune.pipeline.processors.processor:Processor._process", "listen"),
     ("attune.worker.service:WorkerService.handle", "worker listens"),
     ("attune.worker.intake:Intake.begin", "hand-off read"),
+    ("attune.worker.jobs:Jobs._at_once", "run"),
     ("attune.worker.jobs:Jobs._do", "run"),
     ("attune.worker.reports:Reports._complete", "complete"),
 )

@@ -58,7 +58,7 @@ _ITEMS: Final = (
     ' passed_over, rule], ["left", execution, sequence, band, held], ["refused", execution, gate, text],'
     ' ["priority", execution, sequence, before, after, by], ["paused", by], ["resumed", by],'
     ' ["limit", before, after, why], ["came", execution, sequence, band, held], ["went", execution,'
-    ' sequence, band, held], ["delayed", execution, sequence, band, until], ["returned", execution, sequence,'
+    ' sequence, band, held, to], ["delayed", execution, sequence, band, until], ["returned", execution, sequence,'
     ' band, reason, origin], ["dropped", execution, band], ["handed", execution, band, lane, worker],'
     ' ["counted", lane, change, admitted].'
 )

@@ -95,12 +95,13 @@ class Came(msgspec.Struct, frozen=True, tag="came", array_like=True):
 
 
 class Went(msgspec.Struct, frozen=True, tag="went", array_like=True):
-    """It moved to another lane of its action."""
+    """It moved to another lane of its action; older rows do not say to which."""
 
     execution: ExecutionId
     sequence: int
     band: int
     held: bool
+    to: LaneId | None = None
 
 
 class Delayed(msgspec.Struct, frozen=True, tag="delayed", array_like=True):

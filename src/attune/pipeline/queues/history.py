@@ -24,7 +24,13 @@ _ENTERED: Final = """
     SELECT d.lane, d.number FROM decision d JOIN lane l ON l.id = d.lane
      WHERE d.at >= :since AND d.at <= :until AND l.action_ref = :ref AND d.lane <> :left
        AND (d.items::text LIKE :spaced OR d.items::text LIKE :dense)
-     ORDER BY d.at LIMIT 1
+     ORDER BY d.at, d.number LIMIT 1
+"""
+_CAME: Final = """
+    SELECT lane, number FROM decision
+     WHERE lane = :lane AND number > :after AND at >= :since
+       AND (items::text LIKE :spaced OR items::text LIKE :dense)
+     ORDER BY number LIMIT 1
 """
 _STORY: Final = """
     SELECT d.at, d.reason, CASE WHEN d.mine THEN d.items END AS items
@@ -53,11 +59,16 @@ async def wait_story(
     story = WaitStory(execution, await tx.all(Run, _RUNS, id=execution))
     left, word = LaneId(0), "joined"
     since, latest = created - _BEFORE, created + _AFTER
+    visits: dict[LaneId, int] = {}
     for _ in range(_MOVES):
-        place = await _entered(tx, execution, action_ref, word, left, since, latest)
+        if (to := story.moved_to) is not None:
+            place = await _came(tx, execution, to, visits.get(to, 0), since)
+        else:
+            place = await _entered(tx, execution, action_ref, word, left, since, latest)
         if place is None:
             break
         left = place.lane
+        visits[left] = place.number
         _told(story, await _rows(tx, execution, place, until + _AFTER))
         if story.moved_at is not None:
             word, since, latest = "came", story.moved_at, story.moved_at
@@ -71,7 +82,7 @@ async def wait_story(
 
 def _told(story: WaitStory, rows: Iterable[Logged]) -> None:
     """Up to where it left the lane, or came back to it from another one."""
-    story.moved_at = None
+    story.moved_at = story.moved_to = None
     for number, row in enumerate(rows):
         if number and story.comes_from_elsewhere(row):
             return
@@ -98,6 +109,21 @@ async def _entered(
         until=until,
         spaced=f'%"{word}", {execution},%',
         dense=f'%"{word}",{execution},%',
+    )
+
+
+async def _came(
+    tx: Tx, execution: ExecutionId, lane: LaneId, after: int, since: datetime
+) -> _Place | None:
+    """Into the lane that it went to, for the first time after the last visit there that was told."""
+    return await tx.first(
+        _Place,
+        _CAME,
+        lane=lane,
+        after=after,
+        since=since,
+        spaced=f'%"came", {execution},%',
+        dense=f'%"came",{execution},%',
     )
 
 

@@ -73,7 +73,7 @@ def _move_one(lanes: Lanes, one: _Standing, target: LaneId) -> tuple[ExecutionId
         msgspec.structs.replace(
             old, active_count=old.active_count - held, queue_length=old.queue_length - waits
         ),
-        Went(one.execution, one.sequence, one.band, one.held),
+        Went(one.execution, one.sequence, one.band, one.held, target),
     )
     lanes.count(old, active=-held)
     sequence = new.next_sequence

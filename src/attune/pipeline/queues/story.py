@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from attune.kernel.ids import ExecutionId
+from attune.kernel.ids import ExecutionId, LaneId
 from attune.pipeline.policies.model import GateName
 from attune.pipeline.queues.decisions import (
     Admitted,
@@ -52,8 +52,8 @@ class Run(msgspec.Struct, frozen=True):
 class WaitStory:
     """Told row by row; stretches that follow each other with the same reason are one.
 
-    `moved_at` is when it went to another lane, `rests_until` when the delay ends for which it left, `over` that it left
-    the last one.
+    `moved_at` is when it went to another lane, which is `moved_to`; `rests_until` when the delay ends for which it left,
+    `over` that it left the last one.
     """
 
     def __init__(self, execution: ExecutionId, runs: Sequence[Run] = ()) -> None:
@@ -63,6 +63,7 @@ class WaitStory:
         self._stretches: list[Waited] = []
         self._queued = False
         self.moved_at: datetime | None = None
+        self.moved_to: LaneId | None = None
         self.rests_until: datetime | None = None
         self.over = False
 
@@ -135,7 +136,7 @@ class WaitStory:
                 self.end(self._starts.get(at) or at)
                 self._begin(GateName.DELAY, at)
             case Went():
-                self.moved_at, self._queued = at, False
+                self.moved_at, self.moved_to, self._queued = at, item.to, False
             case Left() | Refused() | Dropped():
                 self.over, self._queued, self.rests_until = True, False, None
                 if not (isinstance(item, Left) and item.held):  # then its wait ended at its start
