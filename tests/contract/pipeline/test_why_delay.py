@@ -101,6 +101,16 @@ class TestHistory:
         assert await waits(bench, ids[0]) == so_far
         assert [e.attempt for e in (await told_history(bench, ids[0])).attempts] == [1]
 
+    async def test_moves_of_one_instant_are_followed_in_their_order(self, bench: Bench) -> None:
+        """Back and forth between lanes of which the later one may be the older."""
+        await bench.policy(concurrency_limit=1)
+        ids = await ask(bench, 2)
+        for grouping in (["customer"], [], ["customer"], []):
+            await bench.change(concurrency_limit=1, concurrency_parameters=grouping)
+        assert await waits(bench, ids[1]) == [(G.CONCURRENCY, 0, None)]
+        await bench.end(ids[0], status=S.FAILED)
+        assert [reason for reason, *_ in await waits(bench, ids[0])][-1:] == [G.DELAY]
+
     async def test_one_that_waits_for_a_worker_after_its_delay_does_so_since_then(
         self, bench: Bench
     ) -> None:
