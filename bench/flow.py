@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
 
 import asyncpg
 
@@ -24,43 +23,13 @@ from attune.pipeline.executions.model import Request
 from attune.pipeline.executions.requests import Order
 from attune.telemetry.logs import configure_logs
 from bench.measure import Case, Gauge
-from bench.pipeline.latency import percentiles
+from bench.pipeline.latency import Ends, percentiles
 from bench.results import MILLISECONDS
 from harness.control_plane import ControlPlane
 from harness.postgresql import PostgreSQL
 from harness.rabbitmq import RabbitMQ
 
-_PATIENCE: Final = 30.0
 REQUEST = Request(action_ref="core.noop")
-
-
-class Ends:
-    """When the bus told of the end of each."""
-
-    def __init__(self) -> None:
-        self._told: dict[int, asyncio.Future[float]] = {}
-
-    async def hear(self, envelope: Envelope) -> None:
-        now = time.perf_counter()
-        for item in envelope.items:
-            if isinstance(item, ExecutionStatusChanged) and item.status in TERMINAL:
-                self._tell(item.execution_id, now)
-
-    async def of(self, execution: int) -> float:
-        """It may have been told before its request was answered."""
-        async with asyncio.timeout(_PATIENCE):
-            told = await self._of(execution)
-        del self._told[execution]
-        return told
-
-    def _tell(self, execution: int, now: float) -> None:
-        """A message may come twice."""
-        told = self._of(execution)
-        if not told.done():
-            told.set_result(now)
-
-    def _of(self, execution: int) -> asyncio.Future[float]:
-        return self._told.setdefault(execution, asyncio.get_running_loop().create_future())
 
 
 @asynccontextmanager
@@ -109,9 +78,15 @@ async def free(plane: ControlPlane, count: int) -> int:
 async def latency(name: str, plane: ControlPlane, count: int) -> Gauge:
     """One after the other, from the request to the news of its end on the bus, with no network but the servers'."""
     ends = Ends()
+
+    async def hear(envelope: Envelope) -> None:
+        for item in envelope.items:
+            if isinstance(item, ExecutionStatusChanged) and item.status in TERMINAL:
+                await ends.saw(item.execution_id)
+
     queue = feed_queue("bench")
     await plane.bus.declare(queue)
-    await plane.bus.consume(queue.name, ends.hear)
+    await plane.bus.consume(queue.name, hear)
 
     async def singly() -> Mapping[str, float]:
         return percentiles([await _one(plane, ends) for _ in range(count)])

@@ -30,16 +30,9 @@ _ORDERS_AT_ONCE: Final = 500
 
 class Flow(WorkerFlow):
     def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        mail: Mail,
-        terms: Terms,
-        *,
-        through: bool,
-        waits: bool = True,
+        self, database: Database, clock: Clock, mail: Mail, terms: Terms, *, through: bool
     ) -> None:
-        super().__init__(database, clock, mail, terms, through=through, waits=waits)
+        super().__init__(database, clock, mail, terms, through=through)
         self._triggers = TriggerBook()
         self._books = Books(ActionBook(), RuleBook())
         self._orders: Batcher[Order, list[Execution]] = Batcher(

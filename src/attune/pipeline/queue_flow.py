@@ -29,16 +29,9 @@ _ENDED_AT_ONCE: Final = 500
 
 class QueueFlow(Running):
     def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        mail: Mail,
-        terms: Terms,
-        *,
-        through: bool,
-        waits: bool = True,
+        self, database: Database, clock: Clock, mail: Mail, terms: Terms, *, through: bool
     ) -> None:
-        super().__init__(database, clock, mail, terms, through=through, waits=waits)
+        super().__init__(database, clock, mail, terms, through=through)
         self.arranger = Arranger(PolicyBook(), terms.queue)
 
     async def promote(self, *, by_itself: bool = False) -> None:

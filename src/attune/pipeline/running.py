@@ -29,18 +29,10 @@ class Done(Generic[T]):
 
 
 class Running:
-    """`through` tells that handing over to workers is this process's business, too; `waits`, that it may take as long as
-    others hold one of them."""
+    """`through` tells that handing over to workers is this process's business, too."""
 
     def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        mail: Mail,
-        terms: Terms,
-        *,
-        through: bool,
-        waits: bool = True,
+        self, database: Database, clock: Clock, mail: Mail, terms: Terms, *, through: bool
     ) -> None:
         self.database = database
         self.clock = clock
@@ -49,7 +41,6 @@ class Running:
         self.definitions = Definitions()
         self.scheduler = Scheduler(terms, self.definitions)
         self._through = through
-        self._waits = waits
 
     async def _run(self, step: Step[P, Done[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a step, then end what nobody can run. That frees slots for others, of whom the same may be true."""
@@ -70,7 +61,7 @@ class Running:
         """What is ready goes to workers here, where that is this process's business. `fresh` is so by this step."""
         if not self._through:
             return ()
-        return await self.scheduler.assign(tx, outbox, now, fresh, waits=self._waits)
+        return await self.scheduler.assign(tx, outbox, now, fresh)
 
     async def _saved(self, lanes: Lanes, *, changed: bool = False) -> Done[None]:
         """Written, and given on to workers. `changed`: what lets them through did, which a queue outside must hear."""

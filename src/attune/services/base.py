@@ -52,7 +52,7 @@ class Base:
         ]
 
     def flow(self, source: str, *, waits: bool = True) -> Flow:
-        """`source` is the name under which its messages go out. Who has people waiting `waits` for no other process."""
+        """`source` is the name under which its messages go out; `waits` is as in its terms."""
         executor = self.settings.executor
         terms = Terms(
             lease=timedelta(seconds=min(executor.scheduled_timeout, executor.worker_queue_ttl)),
@@ -60,6 +60,7 @@ class Base:
             no_worker_grace=timedelta(seconds=executor.no_worker_grace),
             failure_threshold=executor.worker_failure_threshold,
             set_aside=timedelta(seconds=executor.worker_set_aside),
+            waits=waits,
             queue=QueueTerms(
                 max_queue_length=executor.queue.max_queue_length,
                 timeout_seconds=executor.queue.queue_timeout_seconds,
@@ -67,7 +68,7 @@ class Base:
             ),
         )
         mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
-        return Flow(self.database, self.clock, mail, terms, through=True, waits=waits)
+        return Flow(self.database, self.clock, mail, terms, through=True)
 
     def process(
         self, name: str, parts: Sequence[Part], ready: Callable[[], None] = lambda: None

@@ -6,7 +6,6 @@ import pytest
 
 from attune.kernel.statuses import ExecutionStatus as S
 from attune.pipeline.executions.model import Priority
-from attune.pipeline.flow import Flow
 from attune.store.database import Tx
 from tests.contract.pipeline.bench import Bench
 
@@ -76,14 +75,11 @@ async def test_an_end_hands_its_worker_no_more_than_it_freed(bench: Bench) -> No
     assert await bench.in_hand() == [second, third]
 
 
+@pytest.mark.parametrize("bench", ["postgresql"], indirect=True)  # SQLite has one writer
 async def test_who_waits_for_nobody_leaves_a_worker_that_others_hold_to_an_executor(
     bench: Bench,
 ) -> None:
-    if bench.settings.embedded:
-        return  # there is one writer
-    api = Flow(
-        bench.database, bench.clock, bench.flow.mail, bench.flow.terms, through=True, waits=False
-    )
+    api = bench.new_flow("api", through=True, waits=False)
     held, done = asyncio.Event(), asyncio.Event()
 
     async def hold(tx: Tx) -> None:

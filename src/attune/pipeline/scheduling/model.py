@@ -16,6 +16,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     After `failure_threshold` failures of an action in a row, where others succeed, a worker is set aside for that
     action for as long as `set_aside` says.
+
+    Who `waits` may take as long as another transaction holds a worker; who has people waiting leaves it to an executor.
     """
 
     lease: timedelta = timedelta(seconds=300)
@@ -23,6 +25,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     no_worker_grace: timedelta = timedelta(0)
     failure_threshold: int = 5
     set_aside: timedelta = timedelta(seconds=300)
+    waits: bool = True
     queue: QueueTerms = QueueTerms()
 
 

@@ -102,22 +102,17 @@ class Scheduler:
         self._definitions = definitions
 
     async def assign(
-        self,
-        tx: Tx,
-        outbox: Outbox,
-        now: datetime,
-        fresh: Sequence[Entry] = (),
-        *,
-        waits: bool = True,
+        self, tx: Tx, outbox: Outbox, now: datetime, fresh: Sequence[Entry] = ()
     ) -> tuple[Unplaceable, ...]:
         """Hand over everything that is ready and finds room among all workers; what nobody can run.
 
-        `fresh` are ready by this transaction. Where nobody else is, there is nothing more to read. Who `waits` for no
-        other transaction leaves it to an executor where one holds a worker.
+        `fresh` are ready by this transaction. Where nobody else is, there is nothing more to read.
         """
         first = [one.execution for one in fresh[:1]] or await somebody(tx)
-        present = await workers.lock_present(tx, waits=waits) if first else []
-        if not first or present is None:
+        if not first:
+            return ()
+        present = await workers.lock_present(tx, waits=self.terms.waits)
+        if present is None:
             outbox.hurry(first)
             return ()
         told = await state_of(tx, len(fresh), now)

@@ -95,7 +95,7 @@ async def get_worker(tx: Tx, worker: int) -> Worker:
     return found
 
 
-async def lock_present(tx: Tx, *, waits: bool = True) -> list[Worker] | None:
+async def lock_present(tx: Tx, *, waits: bool) -> list[Worker] | None:
     """The workers that are there, held until the transaction ends so that nobody else gives them work. None where
     another transaction holds one of them, and it is not to be waited for.
 
@@ -114,7 +114,10 @@ async def present(tx: Tx) -> list[Worker]:
 
 
 async def loads(tx: Tx, workers: Collection[WorkerId]) -> dict[WorkerId, int]:
-    """How many executions each has, counted from the rows. Ask after the lock: before it they may change."""
+    """How many executions each has, counted from the rows. Ask after the lock: before it they may change.
+
+    What was put off until now answers with it.
+    """
     found = await tx.answer_later(_Load, _LOADS, ids=sorted(workers))
     await tx.settle()
     return {one.worker: one.load for one in found.rows}
