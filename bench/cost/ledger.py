@@ -3,12 +3,15 @@
 import re
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from bench.cost.spans import LOOP, Span
 
 ELSEWHERE: Final = "commit"
+
+_FRAME: Final = ("BEGIN", "COMMIT", "ROLLBACK")
 
 _CHANGE: Final = re.compile(r"(?<!FOR )(?<!KEY )\b(INSERT INTO|UPDATE|DELETE FROM) (\w+)")
 _WORDS: Final = {"INSERT INTO": "into", "UPDATE": "changed in", "DELETE FROM": "deleted from"}
@@ -86,6 +89,16 @@ class Ledger:
             if counts:
                 self.counts["statements"] += 1
                 self.counts[rows_label(text)] += rows
+
+    def note_round_trip(self, span: Span, calls: Sequence[tuple[str, int]]) -> None:
+        """Statements that went together, each with how many rows it told or touched."""
+        self.note_statement(span, sum(rows for _, rows in calls), counts=False)
+        with self._lock:
+            self.counts["round trips"] += 1
+            for sql, rows in calls:
+                if not sql.startswith(_FRAME):
+                    self.counts["statements"] += 1
+                    self.counts[rows_label(sql)] += rows
 
     def slowest(self) -> list[Statement]:
         return sorted(self.statements.values(), key=lambda one: one.seconds, reverse=True)

@@ -7,21 +7,20 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-import asyncpg.transaction
-
 from attune.kernel.envelope import Envelope
 from attune.store.database import Database
 from attune.store.postgresql import PostgreSQLDatabase
-from attune.store.postgresql_tx import PostgreSQLTx
+from attune.store.postgresql_session import Call, Rows, Session
 from attune.store.sqlite import SQLiteDatabase
 from attune.store.sqlite_tx import SQLiteTx
-from bench.cost.ledger import Ledger
+from bench.cost.ledger import Ledger, shortened
 from bench.cost.places import STAGES, stage_of_step
 from bench.cost.placing import Wrapper, put, put_on, wrap
 from bench.cost.spans import Span
 from harness.control_plane import ControlPlane
 
 _COMMIT: Final = "BEGIN … COMMIT of the writer"
+_GIST: Final = 30
 
 # Questions of the measurement itself. It goes with a step into the store's thread.
 _unseen: ContextVar[bool] = ContextVar("unseen", default=False)
@@ -45,14 +44,12 @@ def probes(plane: ControlPlane) -> Iterator[Ledger]:
             put(stack, ledger, place, _stage(ledger, name))
         for port in ("run", "read"):
             wrap(stack, Database, port, _step(ledger, port))
-        transactions: type = PostgreSQLTx
         if isinstance(plane.database, SQLiteDatabase):
-            transactions = SQLiteTx
             put(stack, ledger, "attune.store.sqlite_threads:Writer._transact", _group(ledger))
+            for method in ("_fetch", "_execute", "_insert"):
+                put_on(stack, ledger, SQLiteTx, method, _statement(ledger))
         else:
-            _frame(stack, ledger)
-        for method in ("_fetch", "_execute", "_insert"):
-            put_on(stack, ledger, transactions, method, _statement(ledger))
+            put_on(stack, ledger, Session, "ask", _round_trip(ledger))
         wrap(stack, type(plane.bus), "publish", _publish(ledger))
         yield ledger
 
@@ -144,27 +141,34 @@ def _group(ledger: Ledger) -> Wrapper:
     return wrapper
 
 
-def _frame(stack: ExitStack, ledger: Ledger) -> None:
-    """PostgreSQL: what stands around the statements of a step."""
-    for owner, attribute, text in (
-        (asyncpg.transaction.Transaction, "start", "BEGIN"),
-        (asyncpg.transaction.Transaction, "commit", "COMMIT"),
-        (PostgreSQLTx, "notify", "NOTIFY"),
-    ):
-        put_on(stack, ledger, owner, attribute, _framing(ledger, text))
+def _round_trip(ledger: Ledger) -> Wrapper:
+    """PostgreSQL: many statements, one wait."""
 
-
-def _framing(ledger: Ledger, text: str) -> Wrapper:
     def wrapper(original: Any) -> Any:
-        async def framing(*args: Any, **kwargs: Any) -> Any:
+        async def ask(session: Session, *calls: Call) -> list[Rows]:
             if _unseen.get():
-                return await original(*args, **kwargs)
-            span = Span(text, lambda span: ledger.note_statement(span, 0, counts=False))
-            return await span.drive(original(*args, **kwargs))
+                return await original(session, *calls)  # type: ignore[no-any-return]
+            told: list[Rows] = []
 
-        return framing
+            async def counted() -> list[Rows]:
+                told.extend(await original(session, *calls))
+                return told
+
+            def note(span: Span) -> None:
+                ledger.note_round_trip(
+                    span, [(c.sql, r.touched) for c, r in zip(calls, told, strict=False)]
+                )
+
+            await Span("; ".join(_gist(call.sql) for call in calls), note).drive(counted())
+            return told
+
+        return ask
 
     return wrapper
+
+
+def _gist(sql: str) -> str:
+    return shortened(sql)[:_GIST]
 
 
 def _publish(ledger: Ledger) -> Wrapper:

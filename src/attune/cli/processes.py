@@ -1,10 +1,11 @@
 """`attune up`, and the roles that it puts into one process: api, executor, worker, sensor."""
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 import uvloop
@@ -22,6 +23,9 @@ Port = Annotated[int | None, typer.Option(help="Port to listen on; 0 takes any f
 Demo = Annotated[
     bool, typer.Option("--demo/--no-demo", help="Whether the pack `demo` is loaded, to play with.")
 ]
+
+# Work makes many objects and few circles of them. Seven hundred new ones, as Python has it, is one batch of executions.
+_OBJECTS_BETWEEN_LOOKS: Final = 10_000
 
 _HELP = {
     Role.API: "Serve the REST API.",
@@ -72,6 +76,13 @@ def _announce(address: str) -> None:
 def _run(make: Callable[[], Process]) -> None:
     with loading():
         process = make()
+    _spare_the_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code = runner.run(process.run())
     sys.exit(code)
+
+
+def _spare_the_collector() -> None:
+    """What was loaded by now stays to the end, so nobody need look through it again for what can go."""
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_BETWEEN_LOOKS, 10, 10)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import asyncpg
+import psycopg
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from attune.kernel.errors import SchemaMismatch
 from attune.kernel.urls import DatabaseKind, database_kind, masked, sqlite_path
-from attune.store.postgresql_errors import DRIVER_ERRORS, translated
+from attune.store.postgresql_errors import translated
 from attune.store.schema import SCHEMA
 
 T = TypeVar("T")
@@ -104,14 +104,15 @@ def _begin_for_real(engine: sa.Engine) -> None:
 
 
 async def _on_postgresql(url: str, work: Callable[[sa.Connection], T]) -> T:
-    async def connect() -> asyncpg.Connection:
-        return await asyncpg.connect(url, server_settings={"search_path": SCHEMA}, timeout=10)
+    async def connect() -> psycopg.AsyncConnection[Any]:
+        options = f"-c search_path={SCHEMA}"
+        return await psycopg.AsyncConnection.connect(url, options=options, connect_timeout=10)
 
-    engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
+    engine = create_async_engine("postgresql+psycopg://", async_creator=connect, poolclass=NullPool)
     try:
         async with engine.connect() as connection:
             return await connection.run_sync(work)
-    except DRIVER_ERRORS as error:
-        raise translated(error, masked(url)) or error from error
+    except sa.exc.DBAPIError as error:
+        raise translated(error.orig or error, masked(url)) or error from error
     finally:
         await engine.dispose()

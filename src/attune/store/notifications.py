@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
-import asyncpg
 import structlog
 
 from attune.kernel.clock import Clock
 from attune.store.postgresql_errors import DRIVER_ERRORS
+from attune.store.postgresql_session import Call, Session
 
 CHANNEL: Final = "attune_wake"
 
@@ -25,7 +25,7 @@ class NotificationListener:
 
     def __init__(
         self,
-        connect: Callable[[], Awaitable[asyncpg.Connection]],
+        connect: Callable[[], Awaitable[Session]],
         deliver: Callable[[Iterable[tuple[str, str]]], None],
         topics: Callable[[], Iterable[str]],
         clock: Clock,
@@ -62,26 +62,25 @@ class NotificationListener:
             await self._clock.sleep(delay)
             delay = min(delay * 2, _LONGEST_DELAY)
 
-    async def _listen(self, connection: asyncpg.Connection) -> None:
-        lost = asyncio.Event()
-        connection.add_termination_listener(lambda _: lost.set())
+    async def _listen(self, session: Session) -> None:
+        session.on_notification = self._hear
         try:
-            await connection.add_listener(CHANNEL, self._hear)
+            await session.ask(Call(f"LISTEN {CHANNEL}"))
             self._listening.set()
             self._deliver([(topic, "") for topic in self._topics()])
-            while not lost.is_set():
-                await self._wait_or_check(connection, lost)
+            while not session.closed.is_set():
+                await self._wait_or_check(session)
         finally:
-            connection.terminate()
+            session.close()
 
-    async def _wait_or_check(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
+    async def _wait_or_check(self, session: Session) -> None:
         """A connection that was cut without a word is found out by asking."""
         try:
             async with asyncio.timeout(_CHECK_SECONDS):
-                await lost.wait()
+                await session.closed.wait()
         except TimeoutError:
-            await connection.execute("SELECT 1")
+            await session.ask(Call("SELECT 1"))
 
-    def _hear(self, _connection: Any, _process: int, _channel: str, payload: str) -> None:
+    def _hear(self, payload: str) -> None:
         topic, _, key = payload.partition("\n")
         self._deliver([(topic, key)])

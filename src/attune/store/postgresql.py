@@ -6,40 +6,21 @@ read-only step runs without a transaction until it asks for a second.
 """
 
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, Final, ParamSpec, TypeVar
-
-import asyncpg
+from typing import ParamSpec, TypeVar
 
 from attune.kernel.clock import Clock
-from attune.kernel.errors import AttuneError, DatabaseUnavailable
+from attune.kernel.errors import DatabaseUnavailable
 from attune.kernel.urls import masked
 from attune.store.database import Database, Step
 from attune.store.id_reserve import IdReserve
 from attune.store.notifications import NotificationListener
 from attune.store.postgresql_errors import DRIVER_ERRORS, translated
-from attune.store.postgresql_tx import PostgreSQLTx, SingleStatementTx, SnapshotNeeded
-from attune.store.schema import SCHEMA
-from attune.store.values import json_text
+from attune.store.postgresql_pool import SessionPool
+from attune.store.postgresql_session import Session, connect
+from attune.store.postgresql_tx import READ_ONLY, PostgreSQLTx, SingleStatementTx, SnapshotNeeded
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-_CACHED_STATEMENTS: Final = 1024
-# Our statements read few rows through an index that has their order. The statistics of small tables that change all
-# the time are never right, and a planner that believes them reads and sorts a whole backlog to take ten rows of it, or a
-# table that was small when the plan was made.
-_PLANNING: Final = {
-    "enable_bitmapscan": "off",
-    "enable_seqscan": "off",
-    "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
-}
-# A step awaits nothing but its transaction, so one that is idle was left by a process that is stopped, or cut off without
-# a word: its locks must not hold up all others until it is back. Whoever waits for a lock gives up before that and tries
-# again, so that of such a process nothing is left in the line when the lock is free at last.
-_LEFT_BEHIND: Final = {"idle_in_transaction_session_timeout": "5s", "lock_timeout": "4s"}
 
 
 class PostgreSQLDatabase(Database):
@@ -62,22 +43,16 @@ class PostgreSQLDatabase(Database):
         self._max_connections = max_connections
         self._connect_timeout = connect_timeout
         self._command_timeout = command_timeout
-        self._pool: asyncpg.Pool | None = None
+        self._pool: SessionPool | None = None
         self._ids = IdReserve()
         self._in_need_of_snapshots: set[str] = set()
         self._hears_wakes = hears_wakes
         self._notifications = NotificationListener(self._connect, self._deliver, self.topics, clock)
 
     async def open(self) -> None:
-        try:
-            self._pool = await asyncpg.create_pool(
-                connect=self._connect_for_pool,
-                min_size=1,
-                max_size=self._max_connections,
-                reset=_keep_session,
-            )
-        except DRIVER_ERRORS as error:
-            raise translated(error, self._server) or error from error
+        pool = SessionPool(self._connect, self._max_connections, self._connect_timeout, self._clock)
+        pool.give_back(await self._taken(pool))
+        self._pool = pool
         if self._hears_wakes:
             await self._notifications.start()
 
@@ -88,11 +63,17 @@ class PostgreSQLDatabase(Database):
             await pool.close()
 
     async def _run(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        async with self._connection() as connection:
-            tx = PostgreSQLTx(connection, self._server, self._ids)
-            async with connection.transaction():
-                result = await step(tx, *args, **kwargs)
-                await tx.finish()
+        pool = self._opened()
+        session = await self._taken(pool)
+        tx = PostgreSQLTx(session, self._server, self._ids)
+        try:
+            result = await step(tx, *args, **kwargs)
+            await tx.commit()
+        except BaseException:
+            await tx.roll_back()
+            raise
+        finally:
+            pool.give_back(session)
         tx.keep_ids()
         for effect in tx.effects:
             effect()
@@ -101,37 +82,37 @@ class PostgreSQLDatabase(Database):
     async def _read(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if step.__qualname__ not in self._in_need_of_snapshots:
             try:
-                async with self._connection() as connection:
-                    tx = SingleStatementTx(connection, self._server, self._ids)
-                    return await step(tx, *args, **kwargs)
+                return await self._read_at_once(step, *args, **kwargs)
             except SnapshotNeeded:
                 self._in_need_of_snapshots.add(step.__qualname__)
         return await self._read_on_snapshot(step, *args, **kwargs)
 
-    async def _read_on_snapshot(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        async with (
-            self._connection() as connection,
-            connection.transaction(isolation="repeatable_read", readonly=True),
-        ):
-            return await step(PostgreSQLTx(connection, self._server, self._ids), *args, **kwargs)
+    async def _read_at_once(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        pool = self._opened()
+        session = await self._taken(pool)
+        try:
+            return await step(SingleStatementTx(session, self._server, self._ids), *args, **kwargs)
+        finally:
+            pool.give_back(session)
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+    async def _read_on_snapshot(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        pool = self._opened()
+        session = await self._taken(pool)
+        tx = PostgreSQLTx(session, self._server, self._ids, begin=READ_ONLY)
+        try:
+            return await step(tx, *args, **kwargs)
+        finally:
+            await tx.roll_back()
+            pool.give_back(session)
+
+    def _opened(self) -> SessionPool:
         if self._pool is None:
             raise DatabaseUnavailable("The PostgreSQL database is closed.")
-        pool = self._pool
-        connection = await self._acquire(pool)
-        try:
-            try:
-                yield connection
-            finally:
-                await pool.release(connection)
-        except DRIVER_ERRORS as error:
-            raise _first_cause(error, self._server) from error
+        return self._pool
 
-    async def _acquire(self, pool: asyncpg.Pool) -> asyncpg.Connection:
+    async def _taken(self, pool: SessionPool) -> Session:
         try:
-            return await pool.acquire(timeout=self._connect_timeout)
+            return await pool.take()
         except TimeoutError as error:
             raise DatabaseUnavailable(
                 f"No connection to PostgreSQL at {self._server} was free or could be made within"
@@ -142,37 +123,7 @@ class PostgreSQLDatabase(Database):
         except DRIVER_ERRORS as error:
             raise translated(error, self._server) or error from error
 
-    async def _connect_for_pool(self, *_: Any, **options: Any) -> asyncpg.Connection:
-        """The pool asks for its own kinds of connection; ours otherwise."""
-        return await self._connect(**options)
-
-    async def _connect(self, **options: Any) -> asyncpg.Connection:
-        connection = await asyncpg.connect(
-            self._url,
-            timeout=self._connect_timeout,
-            command_timeout=self._command_timeout,
-            statement_cache_size=_CACHED_STATEMENTS,
-            server_settings={
-                **_PLANNING,
-                **_LEFT_BEHIND,
-                "search_path": SCHEMA,
-                "application_name": "attune",
-            },
-            **options,
+    async def _connect(self) -> Session:
+        return await connect(
+            self._url, timeout=self._connect_timeout, command_timeout=self._command_timeout
         )
-        await connection.set_type_codec(
-            "jsonb", schema="pg_catalog", encoder=json_text, decoder=str
-        )
-        return connection
-
-
-def _first_cause(error: Exception, server: str) -> Exception:
-    """A rollback over a broken connection fails as well, and says less than what broke it."""
-    cause = error.__context__
-    if isinstance(cause, AttuneError):
-        return cause
-    return translated(error, server) or error
-
-
-async def _keep_session(_: asyncpg.Connection) -> None:
-    """Steps change nothing about their session, so giving a connection back needs no word to the server."""

@@ -1,6 +1,6 @@
 """What PostgreSQL's errors mean to us."""
 
-import asyncpg
+from psycopg import Error, errors
 
 from attune.kernel.errors import (
     AttuneError,
@@ -12,66 +12,48 @@ from attune.kernel.errors import (
     MissingReference,
 )
 
-# The last one is what a statement gets that is to be sent over a connection which the server is just ending.
-DRIVER_ERRORS = (
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    OSError,
-    TimeoutError,
-    asyncpg.InternalClientError,
-)
+DRIVER_ERRORS = (Error, OSError, TimeoutError, UnicodeEncodeError)
 
-# What a transaction can meet that surely did not commit. The last two are a process that stood still in one, whose
-# session the server ended.
+# What a transaction can meet that surely did not commit. The last but one is a process that stood still in it, whose
+# session the server ended; the last one a table that changed since a statement was prepared.
 _CONFLICT = (
-    asyncpg.SerializationError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.InternalClientError,
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.LockNotAvailable,
+    errors.IdleInTransactionSessionTimeout,
+    errors.FeatureNotSupported,
 )
-_AWAY = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    OSError,
-    TimeoutError,
-)
+_AWAY = (errors.OperationalError, errors.InvalidCatalogName, OSError, TimeoutError)
+_UNFIT = (errors.DataError, UnicodeEncodeError)
 
 
 def translated(error: Exception, server: str) -> AttuneError | None:
     """The error in our words; None for what can only be a mistake in the code, which is raised as it is."""
-    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+    if isinstance(error, errors.IntegrityError):
         return _constraint(error)
-    if _is_unfit(error):
-        return InvalidInput(f"The database cannot hold a value: {error}.")
-    if isinstance(error, _CONFLICT) or isinstance(error.__cause__, _CONFLICT):
-        return Contention(f"The transaction was ended by the server: {error}.")
-    if isinstance(error, _AWAY) or _is_closed(error):
-        reason = str(error) or type(error).__name__
-        return DatabaseUnavailable(f"PostgreSQL at {server} is away: {reason}.", server=server)
+    if isinstance(error, _UNFIT):
+        return InvalidInput(f"The database cannot hold a value: {_told(error)}.")
+    if isinstance(error, _CONFLICT):
+        return Contention(f"The transaction was ended by the server: {_told(error)}.")
+    if isinstance(error, _AWAY):
+        return DatabaseUnavailable(
+            f"PostgreSQL at {server} is away: {_told(error)}.", server=server
+        )
     return None
 
 
-def _constraint(error: asyncpg.IntegrityConstraintViolationError) -> AttuneError:
-    name = error.constraint_name or error.column_name
+def _constraint(error: errors.IntegrityError) -> AttuneError:
+    name = error.diag.constraint_name or error.diag.column_name
     match error:
-        case asyncpg.UniqueViolationError():
+        case errors.UniqueViolation():
             return DuplicateRow(f"There is such a row already: {name}.", constraint=name)
-        case asyncpg.ForeignKeyViolationError():
+        case errors.ForeignKeyViolation():
             return MissingReference("The row refers to one that is not there.", constraint=name)
         case _:
             return BrokenConstraint(f"The row breaks a rule: {name}.", constraint=name)
 
 
-def _is_unfit(error: Exception) -> bool:
-    """A value out of range, or a text with a zero byte: told by the server, or by the driver before it sends."""
-    from_driver = isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
-    return from_driver or isinstance(error, asyncpg.DataError)
-
-
-def _is_closed(error: Exception) -> bool:
-    """The driver has one error class for a lost connection and for its misuse; only the words differ."""
-    return isinstance(error, asyncpg.InterfaceError) and "clos" in str(error)
+def _told(error: Exception) -> str:
+    """The server's own sentence, without its details: those may hold what somebody wanted to store."""
+    primary = error.diag.message_primary if isinstance(error, Error) else None
+    return (primary or str(error) or type(error).__name__).strip()

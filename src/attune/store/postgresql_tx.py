@@ -1,10 +1,8 @@
-"""A transaction on a PostgreSQL connection. Writes that nobody waits for are put off, and go in one round trip."""
+"""A transaction on a PostgreSQL session. What nobody waits for is put off, and goes with the next that somebody does."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-import asyncpg
 import msgspec
 import sqlalchemy as sa
 
@@ -14,12 +12,17 @@ from attune.store.id_reserve import IdReserve
 from attune.store.inserts import Insert, insert_plan
 from attune.store.notifications import CHANNEL
 from attune.store.postgresql_errors import DRIVER_ERRORS, translated
+from attune.store.postgresql_session import Call, Rows, Session
 from attune.store.schema import SCHEMA
 from attune.store.values import Row, json_text
-from attune.store.writes import Write, together
 
 T = TypeVar("T")
 
+READ_ONLY: Final = Call("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+_BEGIN: Final = Call("BEGIN")
+_COMMIT: Final = Call("COMMIT")
+_ROLLBACK: Final = Call("ROLLBACK")
 _RESERVED_IDS: Final = 32
 # The condition gives the transaction an id of its own, so that its commit writes the sequence's advance to the disk.
 _NEXT_IDS: Final = """
@@ -28,16 +31,26 @@ _NEXT_IDS: Final = """
 _NOTIFY: Final = f"SELECT pg_notify('{CHANNEL}', wake) FROM unnest($1::text[]) AS wake"
 
 
+class _PutOff(NamedTuple):
+    """A statement to be sent with the next one. `take` gets what it tells, if anybody wants to know."""
+
+    call: Call
+    take: Callable[[Rows], None] | None = None
+
+
 class PostgreSQLTx(Tx):
     sqlite = False
 
-    def __init__(self, connection: asyncpg.Connection, server: str, ids: IdReserve) -> None:
+    def __init__(
+        self, session: Session, server: str, ids: IdReserve, begin: Call | None = _BEGIN
+    ) -> None:
         super().__init__()
-        self._connection = connection
+        self._session = session
         self._server = server
         self._ids = ids
         self._fetched = IdReserve()
-        self._writes: list[Write] = []
+        self._begin = begin
+        self._put_off: list[_PutOff] = []
 
     async def next_ids(self, table: sa.Table, count: int = 1) -> list[int]:
         if not self._fetched.has(table.name) and (kept := self._ids.take(table.name, count)):
@@ -56,97 +69,81 @@ class PostgreSQLTx(Tx):
     async def _fetch(
         self, sql: str, parameters: dict[str, Any]
     ) -> tuple[tuple[str, ...], Sequence[Row]]:
-        statement = await self._prepared(sql, parameters)
-        try:
-            rows = await self._connection.fetch(statement.sql, *_bound(statement, parameters))
-        except DRIVER_ERRORS as error:
-            raise self._failed(error) from error
-        return (tuple(rows[0].keys()) if rows else ()), rows
+        told = await self._ask(self._call(sql, parameters))
+        return told.columns, told.rows
 
     async def _execute(self, sql: str, parameters: dict[str, Any]) -> int:
-        statement = await self._prepared(sql, parameters)
-        try:
-            bound = _bound(statement, parameters)
-            return _touched(await self._connection.execute(statement.sql, *bound))
-        except DRIVER_ERRORS as error:
-            raise self._failed(error) from error
+        return (await self._ask(self._call(sql, parameters))).touched
 
     async def _insert(self, insert: Insert, rows: Sequence[msgspec.Struct]) -> int:
         self._check_usable()
-        await self._flush()
-        try:
-            values = insert.values_of(rows)
-            return _touched(await self._connection.execute(insert.for_postgresql, *values))
-        except DRIVER_ERRORS as error:
-            raise self._failed(error) from error
+        return (await self._ask(Call(insert.for_postgresql, insert.values_of(rows)))).touched
 
     async def later(self, sql: str, /, **parameters: Any) -> None:
-        self._check_usable()
-        statement = self._checked(sql, parameters)
-        await self._put_off(Write(statement.sql, _bound(statement, parameters)))
+        self._put_off.append(_PutOff(self._call(sql, parameters)))
 
     async def insert_later(self, table: sa.Table, rows: Sequence[msgspec.Struct]) -> None:
         self._check_usable()
         if rows:
             insert = insert_plan(table, type(rows[0]), skip_existing=False)
-            await self._put_off(Write(insert.for_postgresql, insert.values_of(rows)))
+            self._put_off.append(_PutOff(Call(insert.for_postgresql, insert.values_of(rows))))
 
     async def answer_later(self, kind: type[T], sql: str, /, **parameters: Any) -> Answer[T]:
-        self._check_usable()
-        statement = self._checked(sql, parameters)
         answer: Answer[T] = Answer([])
-        read = _rows_reader(kind)  # type: ignore[arg-type]  # a type is hashable
 
-        def take(rows: str) -> None:
-            answer.rows = read(rows)
+        def take(told: Rows) -> None:
+            read = self._reader(kind, told.columns)
+            answer.rows = [read(row) for row in told.rows]
 
-        await self._put_off(Write(statement.sql, _bound(statement, parameters), take))
+        self._put_off.append(_PutOff(self._call(sql, parameters), take))
         return answer
 
     async def settle(self) -> None:
         self._check_usable()
-        await self._flush()
+        if self._put_off:
+            await self._send()
 
-    async def finish(self) -> None:
-        """Write what was put off, and send the wakes with the commit: PostgreSQL delivers them only if it succeeds,
-        and once each."""
+    async def commit(self) -> None:
+        """Do what was put off, and commit, in one round trip. PostgreSQL delivers the wakes only if it succeeds, and once
+        each."""
         if self.failure is not None:
             raise self.failure
         if self.wakes:
             wakes = [f"{topic}\n{key}" for topic, key in sorted(self.wakes)]
-            self._writes.append(Write(_NOTIFY, [wakes], _unheard))
-        await self._flush()
+            self._put_off.append(_PutOff(Call(_NOTIFY, [wakes])))
+        if self._begin is None or self._put_off:
+            await self._send(_COMMIT)
 
-    async def _put_off(self, write: Write) -> None:
-        if any(one.sql == write.sql for one in self._writes):
-            await self._flush()
-        self._writes.append(write)
+    async def roll_back(self) -> None:
+        """A session that is closed has nothing to roll back."""
+        if self._session.is_in_transaction:
+            try:
+                await self._session.ask(_ROLLBACK)
+            except DRIVER_ERRORS:
+                self._session.close()
 
-    async def _flush(self) -> None:
-        if not self._writes:
-            return
-        joint = together(self._writes)
-        self._writes = []
+    async def _ask(self, call: Call) -> Rows:
+        return (await self._send(call))[-1]
+
+    async def _send(self, *calls: Call) -> list[Rows]:
+        begin = () if self._begin is None else (self._begin,)
+        put_off, self._put_off = self._put_off, []
         try:
-            rows = await self._connection.fetch(joint.sql, *joint.values)
+            told = await self._session.ask(*begin, *(one.call for one in put_off), *calls)
         except DRIVER_ERRORS as error:
-            raise self._failed(error) from error
-        for number, take in enumerate(joint.takes):
-            take(rows[0][number])
+            self.failure = translated(error, self._server) or error
+            raise self.failure from error
+        self._begin = None
+        for one, rows in zip(put_off, told[len(begin) :], strict=False):
+            if one.take is not None:
+                one.take(rows)
+        return told
 
-    async def _prepared(self, sql: str, parameters: dict[str, Any]) -> Statement:
+    def _call(self, sql: str, parameters: dict[str, Any]) -> Call:
         self._check_usable()
-        await self._flush()
-        return self._checked(sql, parameters)
-
-    def _checked(self, sql: str, parameters: dict[str, Any]) -> Statement:
         statement = for_postgresql(sql)
         self._check_parameters(statement, parameters)
-        return statement
-
-    def _failed(self, error: Exception) -> Exception:
-        self.failure = translated(error, self._server) or error
-        return self.failure
+        return Call(statement.sql, _bound(statement, parameters))
 
 
 class SnapshotNeeded(Exception):
@@ -159,32 +156,20 @@ class SingleStatementTx(PostgreSQLTx):
 
     _is_used = False
 
-    async def _prepared(self, sql: str, parameters: dict[str, Any]) -> Statement:
+    def __init__(self, session: Session, server: str, ids: IdReserve) -> None:
+        super().__init__(session, server, ids, begin=None)
+
+    def _call(self, sql: str, parameters: dict[str, Any]) -> Call:
         if self._is_used or not sql.lstrip().startswith("SELECT"):
             raise SnapshotNeeded
         self._is_used = True
-        return await super()._prepared(sql, parameters)
+        return super()._call(sql, parameters)
 
     async def _insert(self, *_: object) -> int:
         raise SnapshotNeeded
 
-    async def _put_off(self, _: Write) -> None:
+    async def insert_later(self, *_: object) -> None:
         raise SnapshotNeeded
-
-
-def _unheard(_rows: str) -> None:
-    """What is sent with a wake says nothing."""
-
-
-@cache
-def _rows_reader(kind: Any) -> Callable[[str], list[Any]]:
-    return msgspec.json.Decoder(list[kind]).decode
-
-
-def _touched(status: str) -> int:
-    """The count at the end of the server's answer, as in "UPDATE 3"; a CREATE has none."""
-    count = status.rpartition(" ")[2]
-    return int(count) if count.isdigit() else 0
 
 
 def _bound(statement: Statement, values: dict[str, Any]) -> list[Any]:

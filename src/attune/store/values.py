@@ -108,31 +108,32 @@ def row_reader(kind: Any, columns: tuple[str, ...], sqlite: bool) -> Callable[[R
     """How to make a `kind` out of a row with these columns: a struct by name, anything else from the first."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return _struct_reader(kind, columns, sqlite)
-    convert = converter_for(kind | None, sqlite)
+    convert = _converter(kind, sqlite)
     if convert is None:
         return lambda row: row[0]
-    return lambda row: convert(row[0])
+    return lambda row: None if row[0] is None else convert(row[0])
 
 
 def _struct_reader(
     kind: type[msgspec.Struct], columns: tuple[str, ...], sqlite: bool
 ) -> Callable[[Row], Any]:
+    """One expression for the whole row: this runs for each row that is ever read."""
     _check_fit(kind, columns)
     hints = get_type_hints(kind)
-    converters = {column: converter_for(hints[column], sqlite) for column in columns}
-    converting = [(i, c) for i, name in enumerate(columns) if (c := converters[name])]
-    if columns == kind.__struct_fields__ and _takes_positions(kind):
-        return lambda row: kind(*_converted(row, converting))
-    return lambda row: kind(**dict(zip(columns, _converted(row, converting), strict=True)))
-
-
-def _converted(row: Row, converting: Sequence[tuple[int, Converter]]) -> Sequence[Any]:
-    if not converting:
-        return row
-    values = list(row)
-    for i, convert in converting:
-        values[i] = convert(values[i])
-    return values
+    known: dict[str, Any] = {"kind": kind}
+    values = []
+    for number, column in enumerate(columns):
+        value, convert = f"row[{number}]", _converter(hints[column], sqlite)
+        if convert is not None:
+            known[f"convert_{number}"] = convert
+            value = f"convert_{number}({value})"
+            if _unwrapped(hints[column])[1]:
+                value = f"None if row[{number}] is None else {value}"
+        values.append(value)
+    by_place = columns == kind.__struct_fields__ and _takes_positions(kind)
+    names = [""] * len(columns) if by_place else [f"{column}=" for column in columns]
+    arguments = ", ".join(name + value for name, value in zip(names, values, strict=True))
+    return eval(f"lambda row: kind({arguments})", known)  # type: ignore[no-any-return]  # noqa: S307 - of names of our own
 
 
 def _check_fit(kind: type[msgspec.Struct], columns: tuple[str, ...]) -> None:
@@ -150,13 +151,9 @@ def _takes_positions(kind: type[msgspec.Struct]) -> bool:
     return all(parameter.kind is not inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
 
 
-def converter_for(kind: Any, sqlite: bool) -> Converter | None:
-    """From the driver's value to the Python type; None where they are the same."""
-    inner, optional = _unwrapped(kind)
-    convert = _plain_converter(inner, sqlite)
-    if convert is None or not optional:
-        return convert
-    return lambda value: None if value is None else convert(value)
+def _converter(kind: Any, sqlite: bool) -> Converter | None:
+    """From the driver's value, if there is one, to the Python type; None where they are the same."""
+    return _plain_converter(_unwrapped(kind)[0], sqlite)
 
 
 def _unwrapped(kind: Any) -> tuple[Any, bool]:

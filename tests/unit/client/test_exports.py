@@ -14,7 +14,7 @@ SERVER = {
     "uvicorn",
     "sqlalchemy",
     "alembic",
-    "asyncpg",
+    "psycopg",
     "sqlite3",
     "aiormq",
     "redis",

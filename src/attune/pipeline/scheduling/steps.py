@@ -112,14 +112,15 @@ class Scheduler:
         if not first:
             return ()
         present = await workers.lock_present(tx, waits=self.terms.waits)
-        if present is None:
+        told = await state_of(tx, len(fresh), now)
+        await tx.settle()
+        if not present.is_whole:
             outbox.hurry(first)
             return ()
-        told = await state_of(tx, len(fresh), now)
-        loads = await workers.loads(tx, [worker.id for worker in present])
         [state] = told.rows
         line = ReadyLine(state, () if state.waiting else fresh)
-        room = _Room(present, loads, await self._cap(tx, line), alone=False)
+        cap = await self._cap(tx, line)
+        room = _Room(present.workers, present.loads, cap, alone=False)
         placement = await self._placed(tx, line, room, now)
         await self._log(tx, room.cap, line, placement, now)
         given = await self._hand(tx, placement.assigned, outbox, now)

@@ -1,6 +1,7 @@
 """A worker's coming, its cordon, and whom others may give work."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -11,19 +12,16 @@ from attune.kernel.ids import IdentityId, WorkerId
 from attune.pipeline.workers.history import Happened, WorkerEvent, note
 from attune.pipeline.workers.model import Registration, Worker, WorkerStatus
 from attune.store import schema
-from attune.store.database import Tx
+from attune.store.database import Answer, Tx
 from attune.store.values import Json
 
 _COLUMNS = ", ".join(Worker.__struct_fields__)
 # The names in these statements are those of our own structs.
 _BY_NAME: Final = f"SELECT {_COLUMNS} FROM worker WHERE name = :name FOR UPDATE"  # noqa: S608
 _BY_ID: Final = f"SELECT {_COLUMNS} FROM worker WHERE id = :id"  # noqa: S608
-_PRESENT: Final = f"""
-    SELECT {_COLUMNS} FROM worker WHERE status IN ('active', 'error') AND NOT cordoned
-"""  # noqa: S608
-_TOTAL: Final = """
-    SELECT count(*) AS total FROM worker WHERE status IN ('active', 'error') AND NOT cordoned
-"""
+_FROM_PRESENT: Final = "FROM worker WHERE status IN ('active', 'error') AND NOT cordoned"
+_PRESENT: Final = f"SELECT {_COLUMNS} {_FROM_PRESENT} ORDER BY id"
+_TOTAL: Final = f"SELECT count(*) AS total {_FROM_PRESENT}"
 _AGAIN: Final = """
     UPDATE worker SET status = 'active', worker_type = :worker_type, host = :host, port = :port,
            capacity = :capacity, supported_runtimes = :runtimes, labels = :labels, taints = :taints,
@@ -38,8 +36,10 @@ _CORDON: Final = """
 """
 _LOADS: Final = """
     SELECT worker, count(*) AS load FROM entry
-     WHERE state = 'handed' AND worker = ANY(:ids::bigint[]) GROUP BY worker
+     WHERE state = 'handed' AND worker = ANY({workers}) GROUP BY worker
 """
+_LOADS_OF: Final = _LOADS.format(workers=":ids::bigint[]")
+_LOADS_OF_PRESENT: Final = _LOADS.format(workers=f"ARRAY(SELECT id {_FROM_PRESENT})")
 
 
 class _Total(msgspec.Struct, frozen=True):
@@ -95,32 +95,55 @@ async def get_worker(tx: Tx, worker: int) -> Worker:
     return found
 
 
-async def lock_present(tx: Tx, *, waits: bool) -> list[Worker] | None:
-    """The workers that are there, held until the transaction ends so that nobody else gives them work. None where
-    another transaction holds one of them, and it is not to be waited for.
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The workers that are there and what each has, told with what was put off."""
+
+    _total: Answer[_Total]
+    _workers: Answer[Worker]
+    _loads: Answer[_Load]
+    _waited: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nobody else holds one of them, or it was waited for."""
+        return self._waited or len(self.workers) == self._total.rows[0].total
+
+    @property
+    def workers(self) -> list[Worker]:
+        return self._workers.rows
+
+    @property
+    def loads(self) -> dict[WorkerId, int]:
+        return _by_worker(self._loads.rows)
+
+
+async def lock_present(tx: Tx, *, waits: bool) -> Presence:
+    """Held until the transaction ends so that nobody else gives them work, but for those that another transaction holds
+    and that are not to be waited for.
 
     Also those that are silent and not given up yet: what only they can run waits for them.
     """
-    total = await tx.answer_later(_Total, _TOTAL)
-    locked = f"{_PRESENT} ORDER BY id FOR UPDATE{'' if waits else ' SKIP LOCKED'}"
-    present = await tx.answer_later(Worker, locked)
-    await tx.settle()
-    return present.rows if waits or len(present.rows) == total.rows[0].total else None
+    return Presence(
+        await tx.answer_later(_Total, _TOTAL),
+        await tx.answer_later(Worker, f"{_PRESENT} FOR UPDATE{'' if waits else ' SKIP LOCKED'}"),
+        await tx.answer_later(_Load, _LOADS_OF_PRESENT),
+        waits,
+    )
 
 
 async def present(tx: Tx) -> list[Worker]:
     """The same without a lock."""
-    return await tx.all(Worker, f"{_PRESENT} ORDER BY id")
+    return await tx.all(Worker, _PRESENT)
 
 
 async def loads(tx: Tx, workers: Collection[WorkerId]) -> dict[WorkerId, int]:
-    """How many executions each has, counted from the rows. Ask after the lock: before it they may change.
+    """How many executions each has, counted from the rows."""
+    return _by_worker(await tx.all(_Load, _LOADS_OF, ids=sorted(workers)))
 
-    What was put off until now answers with it.
-    """
-    found = await tx.answer_later(_Load, _LOADS, ids=sorted(workers))
-    await tx.settle()
-    return {one.worker: one.load for one in found.rows}
+
+def _by_worker(loads: Sequence[_Load]) -> dict[WorkerId, int]:
+    return {one.worker: one.load for one in loads}
 
 
 def _registered(worker: Worker, now: datetime) -> Happened:
