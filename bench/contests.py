@@ -38,8 +38,9 @@ TITLES: Final = {
 }
 _FULL: Final = Sizes(free=3_000, limit10=10_000, limit1=500, latency=200)
 _SQLITE: Final = "SQLite"
+_FEWEST: Final = 100
 # Of several variants of one peer, the one that promises most of what Attune does.
-_NEAREST: Final = ("ordered", "results", "plain")
+_NEAREST: Final = ("results", "ordered", "plain")
 
 
 @asynccontextmanager
@@ -109,11 +110,15 @@ class Contest:
     async def _once(self, peer: Peer, case: str) -> PeerResult:
         urls = self._servers.fresh()
         try:
-            return await run_peer(peer.name, peer.variant, case, self._counts[case], urls)
+            return await run_peer(peer.name, peer.variant, case, self._count(peer, case), urls)
         except (PeerFailed, PeerUnsupported) as error:
             raise CannotTakePart(str(error).strip().splitlines()[-1]) from error
         finally:
             self._servers.forget(urls)
+
+    def _count(self, peer: Peer, case: str) -> int:
+        full = self._counts[case]
+        return max(round(full * peer.share), min(full, _FEWEST))
 
 
 def bars(results: Sequence[Result]) -> list[Bar]:

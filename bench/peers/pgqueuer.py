@@ -1,8 +1,9 @@
 """PgQueuer on PostgreSQL by asyncpg: two workers by its own command, which runs on uvloop, and its durable tables.
 
 `plain` takes jobs in batches of a hundred; `ordered` has one worker only, which is what it takes to keep the order.
-A limit is the entrypoint's `concurrency_limit`, held in the database across workers; the status of a job is written
-when a batch is full, so the batch is no larger than the limit. Outcomes are kept in its log, return values are not.
+It keeps outcomes in its log and return values nowhere: in `results`, which is ordered too, each job writes its own to a
+table. A limit is the entrypoint's `concurrency_limit`, held in the database across workers; the status of a job is written
+when a batch is full, so the batch is no larger than the limit.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -20,11 +21,20 @@ from bench.peers.heat import main
 CONTEST = contest()
 URL = CONTEST.servers["postgresql"]
 BATCH = 100
+KEEPS_RESULTS = CONTEST.variant == "results"
+RESULTS = "CREATE TABLE IF NOT EXISTS result (job bigint PRIMARY KEY, value jsonb NOT NULL)"
+KEEP = "INSERT INTO result (job, value) VALUES ($1, $2)"
 
 
-async def run(job: Job) -> None:
-    assert job.payload is not None
-    note(int(job.payload))
+class Jobs:
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def run(self, job: Job) -> None:
+        assert job.payload is not None
+        number = note(int(job.payload))
+        if KEEPS_RESULTS:
+            await self._pool.execute(KEEP, job.id, str(number))
 
 
 @asynccontextmanager
@@ -32,7 +42,7 @@ async def create() -> AsyncIterator[PgQueuer]:
     """What the worker's command runs."""
     async with asyncpg.create_pool(URL, min_size=2, max_size=5) as pool:
         queuer = PgQueuer.from_asyncpg_pool(pool)
-        queuer.entrypoint("noop", concurrency_limit=CONTEST.limit or 0)(run)
+        queuer.entrypoint("noop", concurrency_limit=CONTEST.limit or 0)(Jobs(pool).run)
         yield queuer
 
 
@@ -42,7 +52,7 @@ class PgQueuerPeer(Contestant):
 
     @property
     def results(self) -> bool:
-        return False
+        return KEEPS_RESULTS
 
     @property
     def remark(self) -> str:
@@ -50,7 +60,7 @@ class PgQueuerPeer(Contestant):
 
     @property
     def processes(self) -> int:
-        return 1 if self.contest.variant == "ordered" else 2
+        return 2 if self.contest.variant == "plain" else 1
 
     def workers(self) -> list[list[str]]:
         batch = 1 if self.contest.case == "latency" else self.contest.limit or BATCH
@@ -63,6 +73,7 @@ class PgQueuerPeer(Contestant):
         self._connection = await asyncpg.connect(URL)
         self._queries = Queries.from_asyncpg_connection(self._connection)
         await self._queries.install()
+        await self._connection.execute(RESULTS)
 
     async def submit(self, numbers: Sequence[int]) -> None:
         payloads = [str(number).encode() for number in numbers]

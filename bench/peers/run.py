@@ -35,7 +35,7 @@ class Peer(msgspec.Struct, frozen=True):
     backend: str
     cases: tuple[Case, ...]
     environment: Environment = SHARED
-    share: float = 1.0  # of the jobs that others get; a slow one then takes no longer
+    share: float = 1.0  # of the jobs that others get, so that a slow one takes no longer
 
     @property
     def title(self) -> str:
@@ -69,6 +69,7 @@ _ALL: tuple[Case, ...] = ("free", "limit10", "limit1", "latency")
 PEERS: tuple[Peer, ...] = (
     Peer("pgqueuer", "plain", "PostgreSQL", _ALL),
     Peer("pgqueuer", "ordered", "PostgreSQL", _ALL),
+    Peer("pgqueuer", "results", "PostgreSQL", _ALL),
     Peer("dramatiq", "plain", "RabbitMQ", _WITHOUT_LIMIT_1),
     Peer("dramatiq", "results", "RabbitMQ, Redis", _WITHOUT_LIMIT_1),
     Peer("celery", "plain", "RabbitMQ", _WITHOUT_LIMIT_1),

@@ -8,6 +8,7 @@ table, `ROWS(:changes AS v(id bigint, status text))`, given as a list of tuples.
     x = ANY(ARRAY(SELECT …))         x IN (SELECT …)
     FOR UPDATE … SKIP LOCKED         nothing: there is one writer
     x::type                          x
+    ELEMENTS(x.list) AS e            json_each(x.list) AS e; each has a `value`
 
 An `INSERT … SELECT … FROM ROWS(…) ON CONFLICT` needs `WHERE true` before ON CONFLICT, or SQLite takes ON
 for a join's.
@@ -47,6 +48,7 @@ _SUBSELECT = r"(?P<subselect> =\s*ANY\s*\(\s*ARRAY\s*\( )"
 _MEMBER = r"(?P<member> (?P<verb>=\s*ANY|<>\s*ALL)\s*\(\s*:(?P<list>\w+)\s*(?:::\s*\w+\[\])?\s*\) )"
 _LOCK = r"(?P<lock> \bFOR\s+(?:SHARE|(?:NO\s+KEY\s+)?UPDATE)(?:\s+OF\s+\w+)?(?:\s+SKIP\s+LOCKED|\s+NOWAIT)?\b )"
 _CAST = r"(?P<cast> ::\s*\w+(?:\[\])? )"
+_ELEMENTS = r"(?P<elements> \bELEMENTS\((?P<array>[\w.]+)\)\s+AS\s+(?P<each>\w+) )"
 _NAME = r"(?P<name> :(?P<parameter>[a-z_]\w*) )"
 
 
@@ -92,7 +94,7 @@ class _Writer:
 class _PostgreSQLWriter(_Writer):
     """Names become numbers, because that is what the server's protocol has; rows become one array a column."""
 
-    tokens = re.compile("|".join([_VERBATIM, _ROWS, _CAST, _NAME]), re.VERBOSE)
+    tokens = re.compile("|".join([_VERBATIM, _ROWS, _ELEMENTS, _CAST, _NAME]), re.VERBOSE)
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,6 +102,10 @@ class _PostgreSQLWriter(_Writer):
         self._number_of: dict[str, int] = {}
 
     cast = _Writer.verbatim
+
+    def elements(self, match: re.Match[str]) -> tuple[str, int]:
+        each = f"jsonb_array_elements_text({match['array']}) AS {match['each']}(value)"
+        return each, match.end()
 
     def name(self, match: re.Match[str]) -> tuple[str, int]:
         name = match["parameter"]
@@ -130,7 +136,8 @@ class _PostgreSQLWriter(_Writer):
 
 class _SQLiteWriter(_Writer):
     tokens = re.compile(
-        "|".join([_VERBATIM, _ROWS, _SUBSELECT, _MEMBER, _LOCK, _CAST, _NAME]), re.VERBOSE
+        "|".join([_VERBATIM, _ROWS, _ELEMENTS, _SUBSELECT, _MEMBER, _LOCK, _CAST, _NAME]),
+        re.VERBOSE,
     )
 
     def name(self, match: re.Match[str]) -> tuple[str, int]:
@@ -144,6 +151,9 @@ class _SQLiteWriter(_Writer):
             f"(SELECT {picked} FROM json_each(:{match['table']})) AS {match['alias']}",
             match.end(),
         )
+
+    def elements(self, match: re.Match[str]) -> tuple[str, int]:
+        return f"json_each({match['array']}) AS {match['each']}", match.end()
 
     def member(self, match: re.Match[str]) -> tuple[str, int]:
         verb = "IN" if match["verb"].startswith("=") else "NOT IN"

@@ -194,6 +194,24 @@ async def test_a_subselect_can_pick_lock_and_limit(database: Database) -> None:
     assert sorted(await database.run(step)) == [1, 2]
 
 
+async def test_the_elements_of_a_list_are_rows(database: Database) -> None:
+    async def step(tx: Tx) -> list[int]:
+        await add(tx, "a", "b", "c")
+        sql = "UPDATE parcel SET content = :content WHERE label = :label"
+        await tx.execute(sql, content=Json([3, 1]), label="b")
+        await tx.execute(sql, content=Json([]), label="c")
+        return await tx.all(
+            int,
+            """
+            SELECT id FROM parcel WHERE id = ANY(ARRAY(
+                SELECT CAST(e.value AS bigint) FROM parcel p CROSS JOIN ELEMENTS(p.content) AS e
+                 WHERE p.content IS NOT NULL)) ORDER BY id
+            """,
+        )
+
+    assert await database.run(step) == [1, 3]
+
+
 async def test_a_statement_says_how_many_rows_it_touched(database: Database) -> None:
     async def step(tx: Tx) -> tuple[int, int]:
         await add(tx, "a", "b")

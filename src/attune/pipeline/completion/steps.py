@@ -17,8 +17,9 @@ from attune.pipeline.completion.retrying import retry
 from attune.pipeline.executions.decide import failure_word
 from attune.pipeline.executions.outputs import forget_output
 from attune.pipeline.outbox import Moved, Outbox
+from attune.pipeline.queues.locking import Locked
 from attune.pipeline.queues.rates import tell_starts
-from attune.pipeline.queues.steps import Attempt, lanes_by_id
+from attune.pipeline.queues.steps import Attempt, Lanes
 from attune.pipeline.scheduling.line import Standing, standing_of
 from attune.pipeline.scheduling.setbacks import AttemptEnd
 from attune.pipeline.scheduling.steps import Scheduler
@@ -89,8 +90,9 @@ async def complete(
 
     Those that failed and have retries left do not end: they give their slot on, and come back for another attempt.
     """
-    lanes = await lanes_by_id(tx, {one.lane for one in ended}, scheduler.terms.queue, now)
-    again = await retry(lanes, outbox, _verdicts(ended), sources_of(_S.REQUESTED), now)
+    lanes = Lanes(tx, Locked(), scheduler.terms.queue, now)
+    await lanes.ask({one.lane for one in ended})
+    again = await _retry(lanes, outbox, _verdicts(ended), now)
     last = {one.key: one for one in ended if one.execution not in again}
     standing = await standing_of(tx, worker, now)
     await lanes.look_ahead(Counter(one.lane for one in last.values()))
@@ -109,6 +111,15 @@ async def complete(
     await lanes.save()
     outbox.hurry(lanes.promoted.difference(handed).union(own.passed_over[:1]))
     return Completed(frozenset(execution for execution, _ in last.keys() - left.keys()), own)
+
+
+async def _retry(
+    lanes: Lanes, outbox: Outbox, verdicts: Sequence[Verdict], now: datetime
+) -> dict[ExecutionId, Moved]:
+    if not verdicts:
+        return {}
+    await lanes.settle()
+    return await retry(lanes, outbox, verdicts, sources_of(_S.REQUESTED), now)
 
 
 def _after(told: Answer[Standing], left: int, ends: Sequence[AttemptEnd]) -> Standing | None:

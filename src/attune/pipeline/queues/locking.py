@@ -4,7 +4,7 @@ Within each, by id, and the pool of a whole policy before its others. Workers, e
 Whoever holds a pool may lock further lanes of it, because nobody else gets to them without the pool.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -14,7 +14,7 @@ import msgspec
 from attune.kernel.errors import Contention
 from attune.kernel.ids import ExecutionId, LaneId, PolicyId, PoolId
 from attune.pipeline.queues.model import Lane, Pool
-from attune.store.database import Tx
+from attune.store.database import Answer, Tx
 
 _LANE: Final = """
     SELECT l.id, l.action_ref, l.group_key, l.paused, l.next_sequence, l.queue_length, l.active_count,
@@ -38,12 +38,17 @@ _IDS_BY_KEYS: Final = """
         ON l.action_ref = k.action_ref AND l.group_key = k.group_key
      ORDER BY l.id
 """
-_POOLED: Final = f"{_LANE} WHERE l.id = ANY(:ids::bigint[]) ORDER BY l.id FOR UPDATE OF l"
-_POOLS_OF: Final = "SELECT pools FROM lane WHERE id = ANY(:ids::bigint[]) AND pools IS NOT NULL"
-_POOLS: Final = """
-    SELECT id, policy, key, active_count, total_accepted, next_decision FROM pool
-     WHERE id = ANY(:ids::bigint[]) ORDER BY CASE key WHEN '' THEN 0 ELSE 1 END, id FOR UPDATE
+_SHARING: Final = f"""{_LANE}
+     WHERE l.id = ANY(:ids::bigint[]) AND l.pools IS NOT NULL ORDER BY l.id FOR UPDATE OF l
 """
+_POOL: Final = "SELECT id, policy, key, active_count, total_accepted, next_decision FROM pool"
+_IN_ORDER: Final = "ORDER BY CASE key WHEN '' THEN 0 ELSE 1 END, id FOR UPDATE"
+_POOLS: Final = f"{_POOL} WHERE id = ANY(:ids::bigint[]) {_IN_ORDER}"
+_POOLS_OF: Final = f"""{_POOL}
+     WHERE id = ANY(ARRAY(
+           SELECT CAST(e.value AS bigint) FROM lane l CROSS JOIN ELEMENTS(l.pools) AS e
+            WHERE l.id = ANY(:ids::bigint[]) AND l.pools IS NOT NULL)) {_IN_ORDER}
+"""  # noqa: S608 - all of it is our own text
 _WITH_WAITING: Final = "SELECT id FROM lane WHERE queue_length > 0 ORDER BY id"
 _LANES_OF: Final = """
     SELECT lane FROM entry WHERE execution = ANY(:ids::bigint[])
@@ -74,27 +79,51 @@ class Locked:
         self.pools.update((pool.id, pool) for pool in pools)
 
 
-class _Pools(msgspec.Struct, frozen=True):
-    pools: tuple[PoolId, ...]
-
-
 class _Waiting(msgspec.Struct, frozen=True):
     id: LaneId
     pools: tuple[PoolId, ...]
 
 
-async def lock(tx: Tx, ids: Collection[LaneId], held: Locked | None = None) -> Locked:
-    """Lock these lanes and the pools that they share; what is held already stays as it is."""
+@dataclass(frozen=True, slots=True)
+class Locking:
+    """Locks that were asked for, in their order. They are held once what was put off is settled."""
+
+    held: Locked
+    _pools: Answer[Pool]
+    _lanes: Sequence[Answer[Lane]]
+
+    def taken(self) -> Locked:
+        """To be asked when they are held. What a transaction held before is as it has changed it since."""
+        lanes = [lane for answer in self._lanes for lane in answer.rows]
+        self.held.add(lanes, [one for one in self._pools.rows if one.id not in self.held.pools])
+        shared = {pool for lane in lanes for pool in lane.pools or ()}
+        if not self.held.pools.keys() >= shared:
+            raise Contention("A lane was put under another policy meanwhile.")
+        return self.held
+
+
+async def ask(tx: Tx, ids: Collection[LaneId], held: Locked | None = None) -> Locking:
+    """Lock these lanes and the pools that they share, along with the statements that follow. Those that there are not are
+    left out."""
     held = held or Locked()
     wanted = sorted(set(ids) - held.lanes.keys())
-    if not wanted:
+    plain = await tx.answer_later(Lane, _PLAIN, ids=wanted)
+    if len(plain.rows) == len(wanted):  # where answers come at once
+        held.add(plain.rows)
+        return Locking(held, Answer([]), [])
+    pools = await tx.answer_later(Pool, _POOLS_OF, ids=wanted)
+    sharing = await tx.answer_later(Lane, _SHARING, ids=wanted)
+    return Locking(held, pools, [plain, sharing])
+
+
+async def lock(tx: Tx, ids: Collection[LaneId], held: Locked | None = None) -> Locked:
+    """Lock them now; what is held already stays as it is."""
+    held = held or Locked()
+    if held.lanes.keys() >= set(ids):
         return held
-    plain = await tx.all(Lane, _PLAIN, ids=wanted)
-    held.add(plain)
-    sharing = sorted(set(wanted) - held.lanes.keys())
-    if sharing:
-        await _lock_sharing(tx, sharing, held)
-    return held
+    asked = await ask(tx, ids, held)
+    await tx.settle()
+    return asked.taken()
 
 
 async def lock_by_keys(
@@ -108,15 +137,6 @@ async def lock_by_keys(
         ids = await tx.all(LaneId, _IDS_BY_KEYS, keys=missing)
         await lock(tx, ids, held)
     return held
-
-
-async def _lock_sharing(tx: Tx, ids: list[LaneId], held: Locked) -> None:
-    rows = await tx.all(_Pools, _POOLS_OF, ids=ids)
-    await lock_pools(tx, {pool for row in rows for pool in row.pools}, held)
-    lanes = await tx.all(Lane, _POOLED, ids=ids)
-    if any(not held.pools.keys() >= set(lane.pools or ()) for lane in lanes):
-        raise Contention("A lane was put under another policy meanwhile.")
-    held.add(lanes)
 
 
 async def lock_pools(tx: Tx, ids: Collection[PoolId], held: Locked) -> None:

@@ -55,11 +55,11 @@ class Promotion(Holding):
 
         It is worth it for a single lane, which is where every round trip counts.
         """
-        waiting = [
-            one for one, lane in self.held.lanes.items() if one in leaving and lane.queue_length
-        ]
-        if len(waiting) == 1:
-            await self._next_up.look_ahead(waiting[0], leaving[waiting[0]])
+        if len(leaving) == 1:
+            [(lane_id, count)] = leaving.items()
+            lane = self.held.lanes.get(lane_id)
+            if lane is None or lane.queue_length:
+                await self._next_up.look_ahead(lane_id, count)
 
     def handed_over(self, ids: Iterable[ExecutionId]) -> None:
         """Their rows were written as a worker's."""

@@ -20,7 +20,7 @@ from attune.pipeline.policies.model import GateName
 from attune.pipeline.queues import locking
 from attune.pipeline.queues.decide import NO_CLAIMS, joined, left, promoted, refusal, turns
 from attune.pipeline.queues.decisions import Admitted, Item, Joined, Left, Refused
-from attune.pipeline.queues.locking import Locked
+from attune.pipeline.queues.locking import Locked, Locking
 from attune.pipeline.queues.model import (
     Entry,
     Lane,
@@ -87,6 +87,17 @@ class Lanes(Promotion):
         super().__init__(tx, held, terms, now)
         self.ready: list[Entry] = []
         self._expected: dict[LaneId, int] = defaultdict(int)
+        self._asked: Locking | None = None
+
+    async def ask(self, ids: Collection[LaneId]) -> None:
+        """Lock these along with the statements that follow; they are held from `settle` on."""
+        self._asked = await locking.ask(self.tx, ids, self.held)
+
+    async def settle(self) -> None:
+        await self.tx.settle()
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            asked.taken()
 
     async def refusal(self, places: Mapping[ExecutionId, LaneId]) -> Limited | None:
         """Why these, together, are not taken; if they are, later ones find them counted."""
@@ -155,7 +166,7 @@ class Lanes(Promotion):
         They come by the statuses, in SQL's words, that they may end from, each with when it began.
         """
         leaving = [await self._leave_attempts(*each) for each in ended.items()]
-        await self.tx.settle()
+        await self.settle()
         gone = [one for answer in leaving for one in answer.rows]
         started = {key: began for some in ended.values() for key, began in some.items()}
         await self._gone(gone, {one.execution: started[one.key] for one in gone})

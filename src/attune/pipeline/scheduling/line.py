@@ -149,5 +149,4 @@ async def state_of(tx: Tx, fresh: int, now: datetime) -> Answer[State]:
 async def standing_of(tx: Tx, worker: WorkerId, now: datetime) -> Answer[Standing]:
     """Told with the statements that follow, of which it does not know; nothing is told of a worker that is gone or
     cordoned. Its row is held until the transaction ends."""
-    await tx.settle()
     return await tx.answer_later(Standing, _STANDING, worker=worker, now=now)
