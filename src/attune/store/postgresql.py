@@ -6,6 +6,8 @@ read-only step runs without a transaction until it asks for a second.
 """
 
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import ParamSpec, TypeVar
 
 from attune.kernel.clock import Clock
@@ -14,9 +16,10 @@ from attune.kernel.urls import masked
 from attune.store.database import Database, Step
 from attune.store.id_reserve import IdReserve
 from attune.store.notifications import NotificationListener
+from attune.store.postgresql_connect import connect
 from attune.store.postgresql_errors import DRIVER_ERRORS, translated
 from attune.store.postgresql_pool import SessionPool
-from attune.store.postgresql_session import Session, connect
+from attune.store.postgresql_session import Session
 from attune.store.postgresql_tx import READ_ONLY, PostgreSQLTx, SingleStatementTx, SnapshotNeeded
 
 T = TypeVar("T")
@@ -63,17 +66,14 @@ class PostgreSQLDatabase(Database):
             await pool.close()
 
     async def _run(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        pool = self._opened()
-        session = await self._taken(pool)
-        tx = PostgreSQLTx(session, self._server, self._ids)
-        try:
-            result = await step(tx, *args, **kwargs)
-            await tx.commit()
-        except BaseException:
-            await tx.roll_back()
-            raise
-        finally:
-            pool.give_back(session)
+        async with self._session() as session:
+            tx = PostgreSQLTx(session, self._server, self._ids)
+            try:
+                result = await step(tx, *args, **kwargs)
+                await tx.commit()
+            except BaseException:
+                await tx.roll_back()
+                raise
         tx.keep_ids()
         for effect in tx.effects:
             effect()
@@ -82,33 +82,32 @@ class PostgreSQLDatabase(Database):
     async def _read(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if step.__qualname__ not in self._in_need_of_snapshots:
             try:
-                return await self._read_at_once(step, *args, **kwargs)
+                async with self._session() as session:
+                    tx = SingleStatementTx(session, self._server, self._ids)
+                    return await step(tx, *args, **kwargs)
             except SnapshotNeeded:
                 self._in_need_of_snapshots.add(step.__qualname__)
         return await self._read_on_snapshot(step, *args, **kwargs)
 
-    async def _read_at_once(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        pool = self._opened()
-        session = await self._taken(pool)
-        try:
-            return await step(SingleStatementTx(session, self._server, self._ids), *args, **kwargs)
-        finally:
-            pool.give_back(session)
-
     async def _read_on_snapshot(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        pool = self._opened()
-        session = await self._taken(pool)
-        tx = PostgreSQLTx(session, self._server, self._ids, begin=READ_ONLY)
-        try:
-            return await step(tx, *args, **kwargs)
-        finally:
-            await tx.roll_back()
-            pool.give_back(session)
+        async with self._session() as session:
+            tx = PostgreSQLTx(session, self._server, self._ids, begin=READ_ONLY)
+            try:
+                return await step(tx, *args, **kwargs)
+            finally:
+                await tx.roll_back()
 
-    def _opened(self) -> SessionPool:
-        if self._pool is None:
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[Session]:
+        """Given back whatever happens meanwhile, also while a transaction is rolled back."""
+        pool = self._pool
+        if pool is None:
             raise DatabaseUnavailable("The PostgreSQL database is closed.")
-        return self._pool
+        session = await self._taken(pool)
+        try:
+            yield session
+        finally:
+            pool.give_back(session)
 
     async def _taken(self, pool: SessionPool) -> Session:
         try:

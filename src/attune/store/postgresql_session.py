@@ -6,39 +6,20 @@ first statement, and its COMMIT with its last.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg.adapt import Transformer
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import DiagnosticField, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.string import TextLoader
 
-from attune.store.postgresql_values import Encoder, encoder_for
-from attune.store.schema import SCHEMA
+from attune.store.postgresql_values import Prepared, prepared
 from attune.store.values import Row
 
 _MOST_STATEMENTS: Final = 1024
 _CANCEL_SECONDS: Final = 5.0
-_SETTINGS: Final = {
-    # Our statements read few rows through an index that has their order. The statistics of small tables that change
-    # all the time are never right, and a planner that believes them reads and sorts a whole backlog to take ten rows
-    # of it, or a table that was small when the plan was made.
-    "enable_bitmapscan": "off",
-    "enable_seqscan": "off",
-    "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
-    # A step awaits nothing but its transaction, so one that is idle was left by a process that is stopped, or cut off
-    # without a word: its locks must not hold up all others until it is back. Whoever waits for a lock gives up before
-    # that and tries again, so that of such a process nothing is left in the line when the lock is free at last.
-    "idle_in_transaction_session_timeout": "5s",
-    "lock_timeout": "4s",
-    "search_path": SCHEMA,
-    "timezone": "UTC",
-}
 
 
 class Call(NamedTuple):
@@ -56,31 +37,6 @@ class Rows(NamedTuple):
     touched: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """One that the server has read already."""
-
-    name: bytes
-    encoders: tuple[Encoder, ...]
-    formats: list[int]
-    columns: tuple[str, ...]
-
-    def encoded(self, values: Sequence[Any]) -> list[bytes | None]:
-        pairs = zip(self.encoders, values, strict=True)
-        return [None if value is None else encode(value) for encode, value in pairs]
-
-
-async def connect(url: str, *, timeout: float, command_timeout: float) -> "Session":
-    """`command_timeout` bounds each round trip."""
-    asked = conninfo_to_dict(url).get("options", "")
-    ours = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
-    async with asyncio.timeout(timeout):
-        connection = await psycopg.AsyncConnection.connect(
-            url, autocommit=True, application_name="attune", options=f"{asked} {ours}".strip()
-        )
-    return Session(connection, command_timeout)
-
-
 class Session:
     """Takes one `ask` at a time. One that failed in the middle of a round trip is closed, and takes no more."""
 
@@ -91,7 +47,7 @@ class Session:
         self._libpq = connection.pgconn
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
-        self._statements: dict[str, _Statement] = {}
+        self._statements: dict[str, Prepared] = {}
         self._names = count()
         self._answer: asyncio.Future[list[PGresult]] | None = None
         self._results: list[PGresult] = []
@@ -144,13 +100,13 @@ class Session:
 
     async def _prepare(self, statements: Sequence[str]) -> None:
         self._check_open()
-        names = [b"attune_%d" % number for _, number in zip(statements, self._names, strict=False)]
+        names = [b"attune_%d" % next(self._names) for _ in statements]
         for name, sql in zip(names, statements, strict=True):
             self._libpq.send_prepare(name, sql.encode())
             self._libpq.send_describe_prepared(name)
         described = (await self._round_trip())[1::2]
         for name, sql, told in zip(names, statements, described, strict=True):
-            self._statements[sql] = _statement(name, told)
+            self._statements[sql] = prepared(name, told)
 
     def _check_open(self) -> None:
         if self.closed.is_set():
@@ -179,10 +135,19 @@ class Session:
 
     def _send(self) -> None:
         """What the socket does not take now, it gets when it can."""
-        if self._libpq.flush():
-            self._loop.add_writer(self._socket, self._send)
-        else:
+        if not self._is_sent():
+            self._loop.add_writer(self._socket, self._send_on)
+
+    def _send_on(self) -> None:
+        if self._is_sent():
             self._loop.remove_writer(self._socket)
+
+    def _is_sent(self) -> bool:
+        try:
+            return not self._libpq.flush()
+        except psycopg.Error as error:
+            self._lose(error)
+            return True
 
     def _receive(self) -> None:
         try:
@@ -212,7 +177,7 @@ class Session:
                 ends = 0
                 self._results.append(result)
 
-    def _read(self, statement: _Statement, result: PGresult) -> Rows:
+    def _read(self, statement: Prepared, result: PGresult) -> Rows:
         touched = result.command_tuples or 0
         if result.status != ExecStatus.TUPLES_OK:
             return Rows((), (), touched)
@@ -232,9 +197,7 @@ class Session:
     def _abandon(self) -> None:
         """Nobody waits for the answer any more, so the server need not work on it."""
         if not self.closed.is_set():
-            self._loop.remove_reader(self._socket)
-            self._loop.remove_writer(self._socket)
-            self.closed.set()
+            self._let_go()
             _keep(self._loop.create_task(self._give_up()))
 
     async def _give_up(self) -> None:
@@ -245,27 +208,20 @@ class Session:
         finally:
             self._libpq.finish()
 
-    def _lose(self, error: psycopg.Error) -> None:
-        if self.closed.is_set():
-            return
+    def _let_go(self) -> None:
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self.closed.set()
+
+    def _lose(self, error: psycopg.Error) -> None:
+        if self.closed.is_set():
+            return
+        self._let_go()
         self._libpq.finish()
         self._last_words = _first_error(self._results) or self._last_words or error
         answer, self._answer = self._answer, None
         if answer is not None and not answer.done():
             answer.set_exception(self._last_words)
-
-
-def _statement(name: bytes, told: PGresult) -> _Statement:
-    encoders = [encoder_for(told.param_type(number)) for number in range(told.nparams)]
-    return _Statement(
-        name=name,
-        encoders=tuple(encode for encode, _ in encoders),
-        formats=[format_ for _, format_ in encoders],
-        columns=tuple((told.fname(number) or b"").decode() for number in range(told.nfields)),
-    )
 
 
 def _first_error(results: Iterable[PGresult]) -> psycopg.Error | None:

@@ -3,21 +3,45 @@
 Text and bytes go as they are, everything else in the words of SQL.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 import psycopg
 from psycopg.postgres import types
 from psycopg.pq import Format
+from psycopg.pq.abc import PGresult
 
 from attune.store.values import json_text
 
 Encoder = Callable[[Any], bytes]
 
 
-def encoder_for(oid: int) -> tuple[Encoder, Format]:
-    return _ENCODERS.get(oid, (_word, Format.TEXT))
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement that the server has read already."""
+
+    name: bytes
+    encoders: tuple[Encoder, ...]
+    formats: list[int]
+    columns: tuple[str, ...]
+
+    def encoded(self, values: Sequence[Any]) -> list[bytes | None]:
+        pairs = zip(self.encoders, values, strict=True)
+        return [None if value is None else encode(value) for encode, value in pairs]
+
+
+def prepared(name: bytes, told: PGresult) -> Prepared:
+    """By what the server says of it."""
+    kinds = [told.param_type(number) for number in range(told.nparams)]
+    encoders = [_ENCODERS.get(kind, (_word, Format.TEXT)) for kind in kinds]
+    return Prepared(
+        name=name,
+        encoders=tuple(encode for encode, _ in encoders),
+        formats=[format_ for _, format_ in encoders],
+        columns=tuple((told.fname(number) or b"").decode() for number in range(told.nfields)),
+    )
 
 
 def _word(value: object) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from attune.kernel.clock import SystemClock
 from attune.kernel.errors import InvalidInput
 from attune.simulation.clock import ManualClock
 from attune.store.database import Answer, Database, Tx
@@ -113,6 +114,34 @@ async def test_a_step_that_is_cancelled_leaves_the_server_at_rest(
     await until(other, nobody)
     await other.run(weigh_later)  # nothing is locked any more
     assert await database.read(labels) == ["a"]
+
+
+async def test_one_that_is_cancelled_while_it_is_rolled_back_keeps_no_session(
+    world: PostgreSQLWorld, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rolling_back, ask = asyncio.Event(), Session.ask
+
+    async def noted(session: Session, *calls: Call) -> Any:
+        if calls[0].sql == "ROLLBACK":
+            rolling_back.set()
+        return await ask(session, *calls)
+
+    async def look_twice(tx: Tx) -> None:
+        await labels(tx)
+        await labels(tx)
+
+    clock, source = SystemClock(), random.Random(1)
+    narrow = PostgreSQLDatabase(world.url, clock, source, max_connections=1, hears_wakes=False)
+    await narrow.open()
+    await narrow.read(look_twice)  # from now on it is known to look twice
+    monkeypatch.setattr(Session, "ask", noted)
+    reading = asyncio.create_task(narrow.read(look_twice))
+    await rolling_back.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert await narrow.read(labels) == []
+    await narrow.close()
 
 
 async def test_a_table_that_changed_since_it_was_read_is_read_as_it_is(

@@ -41,6 +41,7 @@ _IDS_BY_KEYS: Final = """
 _SHARING: Final = f"""{_LANE}
      WHERE l.id = ANY(:ids::bigint[]) AND l.pools IS NOT NULL ORDER BY l.id FOR UPDATE OF l
 """
+_ANY: Final = f"{_LANE} WHERE l.id = ANY(:ids::bigint[]) ORDER BY l.id FOR UPDATE OF l"
 _POOL: Final = "SELECT id, policy, key, active_count, total_accepted, next_decision FROM pool"
 _IN_ORDER: Final = "ORDER BY CASE key WHEN '' THEN 0 ELSE 1 END, id FOR UPDATE"
 _POOLS: Final = f"{_POOL} WHERE id = ANY(:ids::bigint[]) {_IN_ORDER}"
@@ -96,9 +97,7 @@ class Locking:
         """To be asked when they are held. What a transaction held before is as it has changed it since."""
         lanes = [lane for answer in self._lanes for lane in answer.rows]
         self.held.add(lanes, [one for one in self._pools.rows if one.id not in self.held.pools])
-        shared = {pool for lane in lanes for pool in lane.pools or ()}
-        if not self.held.pools.keys() >= shared:
-            raise Contention("A lane was put under another policy meanwhile.")
+        _check_pools(lanes, self.held)
         return self.held
 
 
@@ -123,7 +122,21 @@ async def lock(tx: Tx, ids: Collection[LaneId], held: Locked | None = None) -> L
         return held
     asked = await ask(tx, ids, held)
     await tx.settle()
-    return asked.taken()
+    if missing := sorted(set(ids) - asked.taken().lanes.keys()):
+        await _lock_changed(tx, missing, held)
+    return held
+
+
+async def _lock_changed(tx: Tx, ids: Sequence[LaneId], held: Locked) -> None:
+    """Lanes that shared a pool when the others were locked, and no longer did when it was their turn."""
+    lanes = await tx.all(Lane, _ANY, ids=ids)
+    _check_pools(lanes, held)
+    held.add(lanes)
+
+
+def _check_pools(lanes: Iterable[Lane], held: Locked) -> None:
+    if not held.pools.keys() >= {pool for lane in lanes for pool in lane.pools or ()}:
+        raise Contention("A lane was put under another policy meanwhile.")
 
 
 async def lock_by_keys(
