@@ -85,10 +85,7 @@ class Tx(ABC):
         return await self._execute(sql, parameters)
 
     async def later(self, sql: str, /, **parameters: Any) -> None:
-        """A write whose effect nobody needs to know: it goes with others, before the next statement or the commit.
-
-        Until then it must touch no row that another such write touches.
-        """
+        """A write whose effect nobody needs to know: it leaves with the next statement or the commit, in its order."""
         await self._execute(sql, parameters)
 
     async def insert_later(self, table: sa.Table, rows: Sequence[msgspec.Struct]) -> None:
@@ -96,10 +93,7 @@ class Tx(ABC):
         await self.insert(table, rows)
 
     async def answer_later(self, kind: type[T], sql: str, /, **parameters: Any) -> Answer[T]:
-        """The same for a statement whose rows nobody needs before `settle`, or the commit.
-
-        Of several it is not certain that one sees what another writes.
-        """
+        """The same for a statement whose rows nobody needs before the next one, `settle`, or the commit."""
         return Answer(await self.all(kind, sql, **parameters))
 
     async def insert(

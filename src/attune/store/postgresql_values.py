@@ -77,12 +77,7 @@ def _sent(array: str) -> bytes:
     return array.encode()
 
 
-def _quoted(value: object) -> str:
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
-
-
-def _quoted_text(value: str) -> str:
+def _quoted(value: str) -> str:
     text = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 
@@ -100,8 +95,8 @@ _ENCODERS: Final[dict[int, tuple[Encoder, Format]]] = {
     types["jsonb"].oid: (_json, Format.TEXT),
     types["timestamptz"].oid: (_moment, Format.TEXT),
     **{types[name].array_oid: (_array(str), Format.TEXT) for name in _NUMBERS},
-    types["text"].array_oid: (_array(_quoted_text), Format.TEXT),
-    types["varchar"].array_oid: (_array(_quoted_text), Format.TEXT),
+    types["text"].array_oid: (_array(_quoted), Format.TEXT),
+    types["varchar"].array_oid: (_array(_quoted), Format.TEXT),
     types["bytea"].array_oid: (_array(_hexadecimal), Format.TEXT),
     types["jsonb"].array_oid: (_array(lambda value: _quoted(json_text(value))), Format.TEXT),
     types["timestamptz"].array_oid: (_array(datetime.isoformat), Format.TEXT),
