@@ -63,8 +63,13 @@ class _Lane(msgspec.Struct, frozen=True):
 
 
 class _NoMail(Mail):
-    def send(self, kind: MessageType, items: list[Payload], to: str | None) -> None:
-        """Nobody listens, and what nobody reads would pile up."""
+    """Nobody listens, and what nobody reads would pile up."""
+
+    def send(self, kind: MessageType, items: list[Payload], to: str | None = None) -> None:
+        """Nothing."""
+
+    def mention(self, kind: MessageType, items: list[Payload]) -> None:
+        """Nothing."""
 
 
 class Backlog:

@@ -74,7 +74,8 @@ class ControlPlane:
         self._stack = AsyncExitStack()
 
     def new_flow(self, source: str, *, through: bool, **terms: Any) -> Flow:
-        mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
+        stamp = Stamp(source, self.clock, self.ids)
+        mail = Mail(self.announcer, stamp, acted_on=self._queue_terms().deferred)
         found = Terms(**{"stale": timedelta(seconds=30), "queue": self._queue_terms(), **terms})
         return Flow(self.database, self.clock, mail, found, through=through)
 

@@ -1,3 +1,5 @@
+import signal
+
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["harness.fixtures"]
@@ -5,3 +7,7 @@ pytest_plugins = ["harness.fixtures"]
 # How long it takes to draw an example says more of the machine than of the test.
 settings.register_profile("attune", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("attune")
+
+# Whoever starts the tests in the background of a shell has them ignore Ctrl-C, and with them every process under test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-from attune.kernel.envelope import Envelope
+from attune.bus.port import Post
 from attune.store.database import Database
 from attune.store.postgresql import PostgreSQLDatabase
 from attune.store.postgresql_session import Call, Rows, Session
@@ -45,12 +45,12 @@ def probes(plane: ControlPlane) -> Iterator[Ledger]:
         for port in ("run", "read"):
             wrap(stack, Database, port, _step(ledger, port))
         if isinstance(plane.database, SQLiteDatabase):
-            put(stack, ledger, "attune.store.sqlite_threads:Writer._transact", _group(ledger))
-            for method in ("_fetch", "_execute", "_insert"):
+            put(stack, ledger, "attune.store.sqlite_threads:Writer.transact", _group(ledger))
+            for method in ("_fetch", "_execute", "_write"):
                 put_on(stack, ledger, SQLiteTx, method, _statement(ledger))
         else:
             put_on(stack, ledger, Session, "ask", _round_trip(ledger))
-        wrap(stack, type(plane.bus), "publish", _publish(ledger))
+        wrap(stack, type(plane.bus), "post", _publish(ledger))
         yield ledger
 
 
@@ -105,20 +105,20 @@ def _as_coroutine_function(step: Any) -> Any:
 
 def _statement(ledger: Ledger) -> Wrapper:
     def wrapper(original: Any) -> Any:
-        async def statement(tx: Any, sql: Any, *args: Any, **kwargs: Any) -> Any:
+        def statement(tx: Any, sql: Any, *args: Any) -> Any:
             if _unseen.get():
-                return await original(tx, sql, *args, **kwargs)
+                return original(tx, sql, *args)
             rows = 0
 
-            async def counted() -> Any:
+            def counted() -> Any:
                 nonlocal rows
-                answer = await original(tx, sql, *args, **kwargs)
-                rows = answer if isinstance(answer, int) else len(answer[1])
+                answer = original(tx, sql, *args)
+                rows = answer if isinstance(answer, int) else len(answer)
                 return answer
 
             text = sql if isinstance(sql, str) else sql.for_sqlite
             span = Span(text, lambda span: ledger.note_statement(span, rows))
-            return await span.drive(counted())
+            return span.call(counted)
 
         return statement
 
@@ -173,12 +173,11 @@ def _gist(sql: str) -> str:
 
 def _publish(ledger: Ledger) -> Wrapper:
     def wrapper(original: Any) -> Any:
-        async def publish(bus: Any, *envelopes: Envelope, **kwargs: Any) -> Any:
-            ledger.count("messages", len(envelopes))
-            ledger.count("items in messages", sum(len(each.items) for each in envelopes))
-            span = Span("publish", ledger.note_stage)
-            return await span.drive(original(bus, *envelopes, **kwargs))
+        def post(bus: Any, *posts: Post) -> Any:
+            ledger.count("messages", len(posts))
+            ledger.count("items in messages", sum(len(each.items) for _, each in posts))
+            return Span("publish", ledger.note_stage).call(original, bus, *posts)
 
-        return publish
+        return post
 
     return wrapper

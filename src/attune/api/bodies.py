@@ -6,7 +6,7 @@ Routers made by `router` do it; nothing else needs to think of it.
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from math import isfinite
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ DEEPEST: Final = 64
 
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 _LARGEST: Final = 2**63 - 1
+_CONTAINERS: Final = (dict, list)
 _SHOWN_PLACE: Final = 200
 
 
@@ -34,7 +35,7 @@ def decoded(body: bytes) -> Any:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _explained(body, error)
-    if _needs_a_look(body):
+    if _needs_a_look(body) or (_may_be_deep(body) and _is_deep(value)):
         _check(value)
     return value
 
@@ -54,11 +55,25 @@ def _explained(body: bytes, error: Exception) -> Any:
 
 def _needs_a_look(body: bytes) -> bool:
     """Cheap signs that something may be wrong: most bodies have none of them, and are not walked through."""
-    return (
-        b"\\u0000" in body
-        or body.count(b"{") + body.count(b"[") > DEEPEST
-        or _LONG_NUMBER.search(body) is not None
-    )
+    return b"\\u0000" in body or _LONG_NUMBER.search(body) is not None
+
+
+def _may_be_deep(body: bytes) -> bool:
+    return body.count(b"{") + body.count(b"[") > DEEPEST
+
+
+def _is_deep(value: Any) -> bool:
+    """Level by level, so that a body of many flat things is not walked through one by one."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [held for each in level for held in _inside(each) if isinstance(held, _CONTAINERS)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(container: Any) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def _check(value: Any) -> None:

@@ -27,6 +27,7 @@ from attune.pipeline.executions.queries import summaries
 from attune.store.database import Database
 
 _PREFETCH: Final = 200
+_FEW: Final = 20  # rows for which nobody is kept waiting
 _LINGER: Final = 30.0  # seconds without a listener after which the queue goes: clients come and go
 
 _log = structlog.get_logger()
@@ -131,7 +132,9 @@ class ExecutionFeed:
 
     async def _tell(self, batches: list[list[_News]]) -> Sequence[Exception | None]:
         news = [each for batch in batches for each in batch]
-        rows = await self._database.read(summaries, {each.execution for each in news})
+        ids = {each.execution for each in news}
+        look = self._database.glance if len(ids) <= _FEW else self._database.read
+        rows = await look(summaries, ids)
         for each in news:
             if (row := rows.get(each.execution)) is not None:
                 change = Change(row, _event(row, each))
@@ -179,7 +182,7 @@ class ExecutionFeed:
 def _news(item: Payload) -> _News | None:
     """Only the message of a new execution names its action; others of that type hurry one that waits."""
     match item:
-        case ExecutionRequested(action_ref=str()):
+        case ExecutionRequested(action_ref=str(), is_handed=False):
             return _News(item.execution_id, ExecutionStatus.REQUESTED, None)
         case ExecutionStatusChanged():
             return _News(item.execution_id, item.status, item.old_status)

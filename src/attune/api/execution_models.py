@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 import pydantic
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from attune.api.fields import JsonObject, Ref
 from attune.api.placement_models import WorkerAffinity, WorkerToleration
-from attune.api.retry_parts import ResolvedRetry, RetryCount, RetryPart
+from attune.api.retry_parts import RetryPart
 from attune.catalog.retry_rules import MOST_RETRIES
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions.model import Priority
@@ -94,19 +94,20 @@ class ExecutionSummary(pydantic.BaseModel):
     updated: datetime
 
 
+# It describes what `execution_views.py` writes.
 class ExecutionResponse(ExecutionSummary):
     """`reason` is what it waits for: concurrency, worker, …; null where it does not wait."""
 
     action: int | None
     config: JsonObject = Field(description="The parameters as resolved; secret ones redacted.")
     result: JsonObject | None = Field(description="Null until it has ended.")
-    permission_set_refs: Annotated[list[str], BeforeValidator(lambda refs: refs or [])]
+    permission_set_refs: list[str]
     worker_selector: JsonObject | None
     worker_tolerations: list[Any] | None
     worker_affinity: JsonObject | None
     timeout_seconds: float | None
-    max_retries: RetryCount = Field(validation_alias=AliasChoices("retry"))
-    retry: ResolvedRetry = Field(description="As resolved; null where a failure is the end.")
+    max_retries: int
+    retry: RetryPart | None = Field(description="As resolved; null where a failure is the end.")
     trace_tag: str | None
     reason: str | None = None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from attune.api.access import target_of
 from attune.api.answers import Answer
@@ -40,34 +40,39 @@ def _add_requests(routes: APIRouter, parts: ApiParts, views: ExecutionViews) -> 
         "/execute",
         status_code=201,
         summary="Run an action",
+        response_model=Answer[ExecutionResponse],
         responses=refusals(403, 404, 409, 429),
     )
-    async def execute(rights: RightsOf, body: ExecuteRequest) -> Answer[ExecutionResponse]:
+    async def execute(rights: RightsOf, body: ExecuteRequest) -> Response:
         [made] = await _ordered(parts, rights, [body], None)
-        return Answer(data=await views.one(made))
+        return await views.one(made, 201)
 
     @routes.post(
         "/execute-many",
         status_code=201,
         summary="Run many actions, all or none",
+        response_model=Answer[list[ExecutionResponse]],
         responses=refusals(403, 404, 409, 429),
     )
-    async def execute_many(
-        rights: RightsOf, body: ExecuteManyRequest
-    ) -> Answer[list[ExecutionResponse]]:
+    async def execute_many(rights: RightsOf, body: ExecuteManyRequest) -> Response:
         made = await _ordered(parts, rights, body.executions, _FIELD) if body.executions else []
-        return Answer(data=await views.all(made))
+        return await views.all(made, 201)
 
 
 def _add_cancel(routes: APIRouter, parts: ApiParts, views: ExecutionViews) -> None:
-    @routes.post("/{id}/cancel", summary="Cancel it", responses=refusals(403, 404, 409))
+    @routes.post(
+        "/{id}/cancel",
+        summary="Cancel it",
+        response_model=Answer[ExecutionResponse],
+        responses=refusals(403, 404, 409),
+    )
     async def cancel(
         id: RowId,  # noqa: A002 - the path's word
         rights: RightsOf,
-    ) -> Answer[ExecutionResponse]:
+    ) -> Response:
         execution_id = ExecutionId(checked(id, "execution"))
         await parts.database.read(check_cancellable, rights, execution_id)
-        return Answer(data=await views.one(await parts.flow.cancel(execution_id)))
+        return await views.one(await parts.flow.cancel(execution_id))
 
 
 async def _ordered(

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 
 from attune.api.answers import Answer
 from attune.api.authentication import RightsOf
@@ -115,16 +115,21 @@ def _add_looking(routes: APIRouter, parts: ApiParts, views: ExecutionViews) -> N
         found = await database.read(stats, readable_by(rights))
         return Answer(data=ExecutionStats.model_validate(found))
 
-    @routes.get("/{id}", summary="Show an execution", responses=refusals(404))
+    @routes.get(
+        "/{id}",
+        summary="Show an execution",
+        response_model=Answer[ExecutionResponse],
+        responses=refusals(404),
+    )
     async def get_execution(
         id: RowId,  # noqa: A002 - the path's word
         rights: RightsOf,
-    ) -> Answer[ExecutionResponse]:
+    ) -> Response:
         execution_id = ExecutionId(checked(id, "execution"))
         found = await database.read(find_execution, execution_id, readable_by(rights))
         if found is None:
             raise unknown(id, "execution")
-        return Answer(data=await views.one(found))
+        return await views.one(found)
 
 
 def _status(word: str) -> ExecutionStatus:

@@ -94,19 +94,16 @@ def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-def _how(value: Any) -> Any:
-    return resolved(value.how) if isinstance(value, Retries) else value
+def how(retries: Retries | None) -> JsonObject | None:
+    """As an execution has resolved it."""
+    return None if retries is None else resolved(retries.how)
 
 
-def _how_often(value: Any) -> Any:
-    if isinstance(value, Retries):
-        return value.max_retries
-    return 0 if value is None else value
+def how_often(retries: Retries | None) -> int:
+    return 0 if retries is None else retries.max_retries
 
 
 RetryPart = Annotated[JsonObject, WithJsonSchema(_RETRY)]
 LimitsPart = Annotated[JsonObject, WithJsonSchema(_LIMITS)]
 ShownRetry = Annotated[RetryPart | None, BeforeValidator(_plain)]
 ShownLimits = Annotated[LimitsPart | None, BeforeValidator(_plain)]
-ResolvedRetry = Annotated[RetryPart | None, BeforeValidator(_how)]
-RetryCount = Annotated[int, BeforeValidator(_how_often)]

@@ -52,7 +52,7 @@ def webhook_receiver_routes(parts: ApiParts) -> APIRouter:
     async def receive(webhook_key: str, request: Request) -> Answer[WebhookReceiverResponse]:
         raw = await request.body()
         body = _body(raw)
-        target = await parts.database.read(webhook_target, webhook_key)
+        target = await parts.database.glance(webhook_target, webhook_key)
         if target is None or not target.enabled:
             raise NotFound("There is no such webhook.")
         _check(target, webhook_key, request, raw, rates, parts.clock.monotonic())

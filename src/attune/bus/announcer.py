@@ -7,18 +7,19 @@ database, and the next pass of its reader finds it.
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Final
 
 import structlog
 
-from attune.bus.port import Bus
+from attune.bus.port import Bus, Post
 from attune.kernel.clock import Clock
 from attune.kernel.envelope import Envelope, Stamp
-from attune.kernel.errors import BusUnavailable
+from attune.kernel.errors import BusUnavailable, InvalidInput
 from attune.kernel.messages import MessageType, Payload
 
 _WAITING_AT_MOST: Final = 10_000
+_IN_FLIGHT: Final = 4  # lots of messages that the broker has not confirmed
 _COMPANY: Final = 0.025  # seconds that news wait for others
 _LAST_WORDS: Final = 2.0  # seconds for what is left to say when the process stops
 
@@ -26,27 +27,29 @@ _log = structlog.get_logger()
 
 
 class Announcer:
-    """The first message leaves at once; those that arrive while it is on its way leave together next."""
+    """What comes while few messages are on their way leaves at once; what comes while many are leaves together next."""
 
     name = "announcer"
 
     def __init__(self, bus: Bus, clock: Clock) -> None:
         self._bus = bus
         self._clock = clock
-        self._waiting: deque[tuple[str | None, Envelope]] = deque(maxlen=_WAITING_AT_MOST)
-        self._sending: asyncio.Task[None] | None = None
+        self._waiting: deque[Post] = deque(maxlen=_WAITING_AT_MOST)
+        self._sending: set[asyncio.Task[None]] = set()
         self._news: dict[tuple[Stamp, MessageType], list[Payload]] = {}
         self._gathering: asyncio.Task[None] | None = None
 
     def announce(self, *envelopes: Envelope, to: str | None = None) -> None:
         """Publish soon; `to` names one queue instead of the routes."""
-        self._take_news()
         self._waiting.extend((to, envelope) for envelope in envelopes)
-        if self._sending is None and self._waiting:
-            self._sending = asyncio.create_task(self._send(), name=self.name)
+        self._flush()
+
+    def tell(self, stamp: Stamp, kind: MessageType, items: Sequence[Payload]) -> None:
+        """The same for news that somebody may wait for. Those of their kind that wait go before them, in one message."""
+        self.announce(*stamp.envelopes(kind, [*self._news.pop((stamp, kind), ()), *items]))
 
     def mention(self, stamp: Stamp, kind: MessageType, items: Sequence[Payload]) -> None:
-        """News that nobody acts on waits a moment for others, so that a busy process sends few messages of many items."""
+        """News that nobody waits for: a moment later, so that many leave as few messages."""
         self._news.setdefault((stamp, kind), []).extend(items)
         if self._gathering is None:
             self._gathering = asyncio.create_task(self._gather(), name=self.name)
@@ -54,12 +57,11 @@ class Announcer:
     async def _gather(self) -> None:
         await self._clock.sleep(_COMPANY)
         self._gathering = None
-        self.announce()
+        self._tell_all()
 
-    def _take_news(self) -> None:
-        news, self._news = self._news, {}
-        for (stamp, kind), items in news.items():
-            self._waiting.extend((None, envelope) for envelope in stamp.envelopes(kind, items))
+    def _tell_all(self) -> None:
+        for stamp, kind in tuple(self._news):
+            self.tell(stamp, kind, ())
 
     async def start(self) -> None:
         """It starts by itself with the first message."""
@@ -70,45 +72,50 @@ class Announcer:
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
-        self.announce()
+        self._tell_all()
         try:
             async with asyncio.timeout(_LAST_WORDS):
-                while self._sending is not None:
-                    await asyncio.wait({self._sending})
+                while self._sending:
+                    await asyncio.wait(self._sending)
         except TimeoutError:
             await self._give_up()
 
-    async def _send(self) -> None:
-        try:
-            while self._waiting:
-                waiting = list(self._waiting)
-                self._waiting.clear()
-                await asyncio.gather(*(self._publish(to, batch) for to, batch in _grouped(waiting)))
-        finally:
-            self._sending = None
+    def _flush(self) -> None:
+        if self._waiting and len(self._sending) < _IN_FLIGHT:
+            posts = tuple(self._waiting)
+            self._waiting.clear()
+            self._post(posts)
 
-    async def _give_up(self) -> None:
-        self._waiting.clear()
-        if self._sending is not None:
-            self._sending.cancel()
-            await asyncio.wait({self._sending})
-        _log.warning("Stops without its last messages: the broker does not take them.")
-
-    async def _publish(self, to: str | None, batch: list[Envelope]) -> None:
+    def _post(self, posts: Sequence[Post]) -> None:
+        """Whoever announces has committed, so a message that cannot be sent is our own trouble."""
         try:
-            await self._bus.publish(*batch, to=to)
+            posted = self._bus.post(*posts)
+        except InvalidInput as error:
+            _log.error("Messages cannot be sent.", count=len(posts), error=str(error))
+            return
+        sending = asyncio.create_task(self._sent(posted, len(posts)), name=self.name)
+        self._sending.add(sending)
+        sending.add_done_callback(self._next)
+
+    def _next(self, sending: "asyncio.Task[None]") -> None:
+        self._sending.discard(sending)
+        self._flush()
+
+    async def _sent(self, posted: Awaitable[None], count: int) -> None:
+        try:
+            await posted
         except BusUnavailable as error:
             _log.warning(
                 "Messages were dropped; their readers find the work at the next pass.",
-                count=len(batch),
+                count=count,
                 error=str(error),
             )
 
-
-def _grouped(
-    waiting: list[tuple[str | None, Envelope]],
-) -> list[tuple[str | None, list[Envelope]]]:
-    groups: dict[str | None, list[Envelope]] = {}
-    for to, envelope in waiting:
-        groups.setdefault(to, []).append(envelope)
-    return list(groups.items())
+    async def _give_up(self) -> None:
+        self._waiting.clear()
+        sending = tuple(self._sending)
+        for task in sending:
+            task.cancel()
+        if sending:
+            await asyncio.wait(sending)
+        _log.warning("Stops without its last messages: the broker does not take them.")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from attune.bus.memory_broker import MemoryBroker
 from attune.bus.memory_delivery import MemoryDelivery, MemorySubscription
 from attune.bus.memory_queue import Message
-from attune.bus.port import DeadLetterHandler, Handler, Subscription
+from attune.bus.port import DeadLetterHandler, Handler, Post, Subscription
 from attune.bus.routing import Route, Router, to_queue
 from attune.bus.runners import done_within
 from attune.bus.serving import DeadLetterServer, Server
@@ -64,13 +64,23 @@ class MemoryBus:
         self._broker.disconnect(self)
 
     async def publish(self, *envelopes: Envelope, to: str | None = None) -> None:
-        routed = [(self._router.route(envelope, to), envelope) for envelope in envelopes]
+        await self.post(*((to, envelope) for envelope in envelopes))
+
+    def post(self, *posts: Post) -> Awaitable[None]:
+        routed = [(self._router.route(envelope, to), envelope) for to, envelope in posts]
         if not self._connected.is_set():
-            await self._until_connected()
+            return self._post_later(routed)
+        self._post_now(routed)
+        # A publish always suspends, as with a broker elsewhere: a loop of publishes must not starve readers.
+        return asyncio.sleep(0)
+
+    async def _post_later(self, routed: list[tuple[Route, Envelope]]) -> None:
+        await self._until_connected()
+        self._post_now(routed)
+
+    def _post_now(self, routed: list[tuple[Route, Envelope]]) -> None:
         for route, envelope in routed:
             self._broker.publish(route.exchange, route.routing_key, Message(envelope, None, {}))
-        # A publish always suspends, as with a broker elsewhere: a loop of publishes must not starve readers.
-        await asyncio.sleep(0)
 
     async def send_raw(self, queue: str, *bodies: bytes) -> None:
         await self._until_connected()

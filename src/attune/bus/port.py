@@ -14,6 +14,8 @@ from attune.kernel.errors import Conflict
 
 Handler = Callable[[Envelope], Awaitable[None]]
 DeadLetterHandler = Callable[[DeadLetter], Awaitable[None]]
+# A message, and the queue that it is for if not its routes say so.
+Post = tuple[str | None, Envelope]
 
 
 class QueueMismatch(Conflict):
@@ -43,6 +45,9 @@ class Bus(Protocol):
 
         A break is waited out for as long as the bus's publish time-out, then `BusUnavailable` is raised.
         """
+
+    def post(self, *posts: Post) -> Awaitable[None]:
+        """The same, begun before this returns: what can be sent is sent, and only its confirmation is waited for."""
 
     async def send_raw(self, queue: str, *bodies: bytes) -> None:
         """Put bytes into one queue as they are, in their order; return when the broker has confirmed all of them.

@@ -14,7 +14,7 @@ from attune.bus.amqp.frames import copied, from_envelope
 from attune.bus.amqp.outbox import Outbox
 from attune.bus.amqp.session import Session
 from attune.bus.amqp.supervisor import Supervisor
-from attune.bus.port import DeadLetterHandler, Handler, QueueMismatch, Subscription
+from attune.bus.port import DeadLetterHandler, Handler, Post, QueueMismatch, Subscription
 from attune.bus.routing import Router, to_queue
 from attune.bus.runners import done_within
 from attune.bus.serving import DeadLetterServer, Server
@@ -95,8 +95,11 @@ class RabbitBus:
         self._outbox.close("The bus is closed.")
 
     async def publish(self, *envelopes: Envelope, to: str | None = None) -> None:
+        await self.post(*((to, envelope) for envelope in envelopes))
+
+    def post(self, *posts: Post) -> Awaitable[None]:
         route = self._router.route
-        await self._outbox.send([from_envelope(each, route(each, to)) for each in envelopes])
+        return self._outbox.post([from_envelope(each, route(each, to)) for to, each in posts])
 
     async def send_raw(self, queue: str, *bodies: bytes) -> None:
         known = self._queues.get(queue, Queue(name=queue))

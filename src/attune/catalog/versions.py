@@ -1,19 +1,56 @@
 """Whether what a process has compiled from the catalog still holds.
 
 The catalog's version rises in the transaction of every change. A step reads it first: one row, and then no
-compiled rule or schema can be older than the transaction that uses it.
+compiled rule or schema can be older than the transaction that uses it. One that need not wait for the row alone begins
+under the version that its process met last, and has it confirmed before it writes.
 """
 
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
-from attune.store.database import Tx
+from attune.kernel.errors import Outdated
+from attune.store.database import Answer, Tx
 
 K = TypeVar("K")
 V = TypeVar("V")
 
+_VERSION: Final = "SELECT version FROM catalog_version"
+
 
 async def current_version(tx: Tx) -> int:
-    return await tx.one(int, "SELECT version FROM catalog_version")
+    return await tx.one(int, _VERSION)
+
+
+class Versions:
+    """Remembers the version that a process met last."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    async def expect(self, tx: Tx) -> "Expected":
+        """The present version is asked for along with the statements that follow, and awaited only where none is known."""
+        told = await tx.answer_later(int, _VERSION)
+        if not self.last:
+            await tx.settle()
+        if told.rows:
+            [self.last] = told.rows
+        return Expected(self.last, self, told)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The version under which a step begins."""
+
+    number: int
+    _versions: Versions
+    _told: Answer[int]
+
+    async def confirm(self, tx: Tx) -> None:
+        """Before anything is written, or made of it: a step that began under another version begins anew."""
+        await tx.settle()
+        [self._versions.last] = self._told.rows
+        if self._told.rows != [self.number]:
+            raise Outdated("The catalog has changed meanwhile.")
 
 
 async def raise_version(tx: Tx) -> None:
@@ -34,6 +71,10 @@ class VersionedCache(Generic[K, V]):
         if version > self._version:
             self._version, self._kept = version, {}
         return self._kept.get(key) if version == self._version else None
+
+    def forget(self, version: int, key: K) -> None:
+        if version == self._version:
+            self._kept.pop(key, None)
 
     def put(self, version: int, key: K, value: V) -> None:
         if version == self._version:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -45,7 +46,7 @@ class Call(Generic[T]):
     anonymous: bool = False
 
     def decode(self, content: bytes) -> T:
-        answer = msgspec.json.decode(content, type=self.shape)
+        answer = _decoder(self.shape).decode(content)
         result: T = answer.data if self.wrapped else answer
         return result
 
@@ -101,3 +102,9 @@ def path_of(*steps: object) -> str:
 
 def _in_data(kind: Any) -> Any:
     return Wrapped[kind]
+
+
+@cache
+def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
+    """Made once. Asked by the type each time, msgspec would also lose a Ctrl-C that comes while it looks for the type."""
+    return msgspec.json.Decoder(shape)

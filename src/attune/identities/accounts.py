@@ -77,11 +77,11 @@ class Accounts:
     async def caller(self, token: str) -> Caller:
         """Who holds this token. What it may do is read from the database each time, so a change counts at once."""
         claims = self.tokens.read(token, *_BEARERS)
-        held = await self.database.read(held_by, claims.identity)
+        held = await self.database.glance(held_by, claims.identity)
         if held is None:
             raise Unauthenticated("The identity of this token is gone or frozen.")
         execution = execution_of(claims)
-        if execution is not None and await self.database.read(has_ended, execution):
+        if execution is not None and await self.database.glance(has_ended, execution):
             raise Unauthenticated("The execution of this token has ended.")
         return caller_of(claims, held.permission_set_refs, held.attributes)
 

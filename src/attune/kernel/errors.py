@@ -125,6 +125,12 @@ class Contention(AttuneError):
     retriable = True
 
 
+class Outdated(Contention):
+    """What a step began with has changed since. Nobody is in its way: it is tried again at once."""
+
+    code = "outdated"
+
+
 class DatabaseInUse(AttuneError):
     """An SQLite file belongs to one process, and another one has it."""
 

@@ -66,20 +66,27 @@ class EnforcementCreated(Payload, frozen=True):
 
 
 class ExecutionRequested(Payload, frozen=True):
+    """`is_handed`: to a worker, in the commit that made it. Then the worker tells that there is such an execution."""
+
     execution_id: ExecutionId
     action_id: ActionId | None = None
     action_ref: str | None = None
     enforcement_id: EnforcementId | None = None
+    is_handed: bool = False
 
 
 class ExecutionScheduled(Payload, frozen=True):
-    """The hand-off: from its publication on, the worker owns the execution for as long as its lease lasts."""
+    """The hand-off: from its publication on, the worker owns the execution for as long as its lease lasts.
+
+    That it was handed over is the worker's to tell; `is_new`: that it was made as well, because both were one commit.
+    """
 
     execution_id: ExecutionId
     worker_id: WorkerId
     attempt: int
     action_ref: str | None = None
     lease_expires_at: datetime | None = None
+    is_new: bool = False
 
 
 class ExecutionCancel(Payload, frozen=True):

@@ -91,9 +91,10 @@ def sources_of(target: ExecutionStatus) -> frozenset[ExecutionStatus]:
     return frozenset(source for source, targets in TRANSITIONS.items() if target in targets)
 
 
-def in_words(statuses: Iterable[ExecutionStatus]) -> str:
-    """As they stand between the parentheses of an SQL `IN`."""
-    return ", ".join(f"'{status.value}'" for status in sorted(statuses))
+def one_of(column: str, statuses: Iterable[ExecutionStatus]) -> str:
+    """The condition in SQL's words. Not as `IN`, for which SQLite makes a table of its own in each statement."""
+    each = (f"{column} = '{status.value}'" for status in sorted(statuses))
+    return f"({' OR '.join(each)})"
 
 
 def sources_through(*arrows: ExecutionStatus) -> frozenset[ExecutionStatus]:

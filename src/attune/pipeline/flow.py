@@ -17,7 +17,7 @@ from attune.pipeline.events.steps import TriggerBook, record
 from attune.pipeline.executions.actions import ActionBook
 from attune.pipeline.executions.model import Execution
 from attune.pipeline.executions.requests import Order
-from attune.pipeline.intake import enter, take_orders
+from attune.pipeline.intake import Intake
 from attune.pipeline.outbox import Mail, Outbox
 from attune.pipeline.rules.book import RuleBook
 from attune.pipeline.running import Done
@@ -35,6 +35,7 @@ class Flow(WorkerFlow):
         super().__init__(database, clock, mail, terms, through=through)
         self._triggers = TriggerBook()
         self._books = Books(ActionBook(), RuleBook())
+        self._intake = Intake(self.versions, self._books.actions, self.arranger)
         self._orders: Batcher[Order, list[Execution]] = Batcher(
             "requests", self._request, limit=_ORDERS_AT_ONCE
         )
@@ -67,8 +68,10 @@ class Flow(WorkerFlow):
         self, tx: Tx, orders: list[Order]
     ) -> Done[list[list[Execution] | Exception]]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
-        taken = await take_orders(tx, self._books.actions, self.arranger, outbox, orders, now)
-        return Done(taken.answers, await self._given_on(tx, outbox, now, taken.ready))
+        muster = self.scheduler.muster(tx, now)
+        along = muster.ask if self._through else None
+        taken = await self._intake.take_orders(tx, outbox, orders, now, along)
+        return Done(taken.answers, await self._given_on(tx, outbox, now, taken.arrivals, muster))
 
     async def _record_step(self, tx: Tx, new: Sequence[NewEvent]) -> Done[list[Event]]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
@@ -105,5 +108,7 @@ class Flow(WorkerFlow):
         if not made:
             return ()
         now = self.clock.now()
-        ready = await enter(tx, self.arranger, outbox, made, now)
-        return await self._given_on(tx, outbox, now, ready)
+        muster = self.scheduler.muster(tx, now)
+        along = muster.ask if self._through else None
+        arrivals = await self._intake.enter(tx, outbox, made, now, along)
+        return await self._given_on(tx, outbox, now, arrivals, muster)

@@ -1,23 +1,26 @@
 """The way into the lanes: for what somebody asks for, and for what rules ask for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
-from attune.catalog.versions import current_version
+from attune.catalog.versions import Versions
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.actions import ActionBook
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.executions.model import Execution
-from attune.pipeline.executions.requests import Drafts, Order, draft_orders, insert_orders
+from attune.pipeline.executions.requests import Drafts, Order, accept_orders, draft_orders
 from attune.pipeline.outbox import Outbox
-from attune.pipeline.queues.arranging import Arranger, Placed
-from attune.pipeline.queues.model import Entry, TurnedAway
+from attune.pipeline.queues.arranging import Along, Arranger, Placed
+from attune.pipeline.queues.arrivals import Arrivals
+from attune.pipeline.queues.model import TurnedAway
 from attune.store.database import Tx
 
-_NEW = frozenset({ExecutionStatus.REQUESTED})
+_FEW: Final = 50
+_NEW: Final = frozenset({ExecutionStatus.REQUESTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +28,60 @@ class Taken:
     """What became of each order, and who of them has a slot and waits for a worker."""
 
     answers: list[list[Execution] | Exception]
-    ready: Sequence[Entry] = ()
+    arrivals: Arrivals = field(default_factory=Arrivals)
 
 
-async def take_orders(
-    tx: Tx,
-    actions: ActionBook,
-    arranger: Arranger,
-    outbox: Outbox,
-    orders: Sequence[Order],
-    now: datetime,
-) -> Taken:
-    """Each order whole or not at all: one that a queue or a quota has no room for is refused before it is written."""
-    version = await current_version(tx)
-    drafts = await draft_orders(tx, actions, version, orders, now)
-    new = [one for number in range(len(orders)) for one in drafts.new_of(number)]
-    if not new:
-        return Taken(drafts.answers)
-    placed = await arranger.place(tx, version, new, now)
-    await _refuse(placed, drafts)
-    made = await insert_orders(tx, outbox, drafts)
-    turned = {one.execution for one in await _join(tx, outbox, placed, made, now)}
-    answers = [await _as_they_are(tx, answer, turned) for answer in drafts.answers]
-    return Taken(answers, placed.lanes.ready)
+class Intake:
+    """What a process knows that brings executions into their lanes.
+
+    `along` asks for the workers in the round trip that locks the lanes, where these let everybody through and it is quick.
+    """
+
+    def __init__(self, versions: Versions, actions: ActionBook, arranger: Arranger) -> None:
+        self._versions = versions
+        self._actions = actions
+        self._arranger = arranger
+
+    async def take_orders(
+        self, tx: Tx, outbox: Outbox, orders: Sequence[Order], now: datetime, along: Along | None
+    ) -> Taken:
+        """Each order whole or not at all: one that a queue or a quota has no room for is refused before it is written."""
+        version = await self._versions.expect(tx)
+        drafts = await draft_orders(tx, self._actions, version.number, orders, now)
+        new = [one for number in range(len(orders)) for one in drafts.new_of(number)]
+        if not new:
+            await version.confirm(tx)
+            return Taken(drafts.answers)
+        placed = await self._arranger.place(
+            tx, version, new, now, along if _is_quick(new) else None
+        )
+        await _refuse(placed, drafts)
+        made = await accept_orders(tx, outbox, drafts)
+        turned = {one.execution for one in await _join(tx, outbox, placed, made, now)}
+        answers = [await _as_they_are(tx, answer, turned) for answer in drafts.answers]
+        return Taken(answers, placed.lanes.arrivals)
+
+    async def enter(
+        self,
+        tx: Tx,
+        outbox: Outbox,
+        made: Sequence[Execution],
+        now: datetime,
+        along: Along | None,
+    ) -> Arrivals:
+        """What rules ask for, into their lanes; who of them has a slot."""
+        version = await self._versions.expect(tx)
+        placed = await self._arranger.place(
+            tx, version, made, now, along if _is_quick(made) else None
+        )
+        await _join(tx, outbox, placed, made, now)
+        return placed.lanes.arrivals
+
+
+def _is_quick(new: Sequence[Execution]) -> bool:
+    """Whether the workers may be held while these are taken in. Many would keep them from others for long; and a key may
+    be in the hands of somebody who waits for the workers."""
+    return len(new) <= _FEW and not any(one.idempotency_key for one in new)
 
 
 async def _refuse(placed: Placed, drafts: Drafts) -> None:
@@ -63,21 +97,11 @@ async def _refuse(placed: Placed, drafts: Drafts) -> None:
             keys.update(one.idempotency_key for one in new if one.idempotency_key)
 
 
-async def enter(
-    tx: Tx, arranger: Arranger, outbox: Outbox, made: Sequence[Execution], now: datetime
-) -> Sequence[Entry]:
-    """Executions that are written already, into their lanes; who of them has a slot."""
-    if not made:
-        return ()
-    placed = await arranger.place(tx, await current_version(tx), made, now)
-    await _join(tx, outbox, placed, made, now)
-    return placed.lanes.ready
-
-
 async def _join(
     tx: Tx, outbox: Outbox, placed: Placed, made: Sequence[Execution], now: datetime
 ) -> list[TurnedAway]:
-    turned = await placed.lanes.join(made, placed.places)
+    unwritten = {one.id for one in made if not one.idempotency_key}
+    turned = await placed.lanes.join(made, placed.places, unwritten)
     await placed.lanes.save()
     for one in turned:
         result = unrun_result(one.text)

@@ -5,13 +5,13 @@ is tried again starts with an empty box, because it makes its own.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Protocol
 
 import msgspec
 
 from attune.bus.announcer import Announcer
 from attune.kernel.envelope import Stamp
-from attune.kernel.ids import ActionId, ExecutionId
+from attune.kernel.ids import ActionId, EnforcementId, ExecutionId
 from attune.kernel.messages import (
     ExecutionRequested,
     ExecutionStatusChanged,
@@ -21,8 +21,18 @@ from attune.kernel.messages import (
 from attune.kernel.statuses import ExecutionStatus
 from attune.store.database import Tx
 
-# What a commit has done: nobody has to act on it.
-_NEWS: Final = frozenset({MessageType.EXECUTION_STATUS_CHANGED, MessageType.EXECUTION_COMPLETED})
+
+class Created(Protocol):
+    """What a message says of a new execution."""
+
+    @property
+    def id(self) -> ExecutionId: ...
+    @property
+    def action(self) -> ActionId | None: ...
+    @property
+    def action_ref(self) -> str: ...
+    @property
+    def enforcement(self) -> EnforcementId | None: ...
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -36,22 +46,33 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 class Mail:
-    """How one process sends: under its name, and without waiting for the broker."""
+    """How one process sends: under its name, and without waiting for the broker.
 
-    def __init__(self, announcer: Announcer, stamp: Stamp) -> None:
+    `acted_on`: somebody acts on news, too, as a queue outside the database does. Then none of them wait.
+    """
+
+    def __init__(self, announcer: Announcer, stamp: Stamp, *, acted_on: bool = False) -> None:
         self._announcer = announcer
         self._stamp = stamp
+        self._acted_on = acted_on
 
     @property
     def source(self) -> str:
         return self._stamp.source
 
-    def send(self, kind: MessageType, items: list[Payload], to: str | None) -> None:
-        self._announcer.announce(*self._stamp.envelopes(kind, items), to=to)
+    def send(self, kind: MessageType, items: list[Payload], to: str | None = None) -> None:
+        """`to` names one worker's queue, for an order; everything else finds its way by its type."""
+        if to is None:
+            self._announcer.tell(self._stamp, kind, items)
+        else:
+            self._announcer.announce(*self._stamp.envelopes(kind, items), to=to)
 
     def mention(self, kind: MessageType, items: list[Payload]) -> None:
         """The same for news that may wait a moment for others."""
-        self._announcer.mention(self._stamp, kind, items)
+        if self._acted_on:
+            self.send(kind, items)
+        else:
+            self._announcer.mention(self._stamp, kind, items)
 
 
 class Outbox:
@@ -60,7 +81,11 @@ class Outbox:
     def __init__(self, tx: Tx, mail: Mail) -> None:
         self.is_busy = False
         self._mail = mail
-        self._items: dict[tuple[MessageType, str | None], list[Payload]] = {}
+        self._orders: dict[tuple[MessageType, str], list[Payload]] = {}
+        self._work: dict[MessageType, list[Payload]] = {}
+        self._news: dict[MessageType, list[Payload]] = {}
+        self._created: dict[ExecutionId, Created] = {}
+        self._moves: list[Payload] = []
         self._fills: list[Callable[[], None]] = []
         tx.on_commit(self._send)
 
@@ -68,9 +93,28 @@ class Outbox:
         """Puts in what is known only once everything is written."""
         self._fills.append(fill)
 
-    def put(self, kind: MessageType, item: Payload, to: str | None = None) -> None:
-        """`to` names one worker's queue, for an order; everything else finds its way by its type."""
-        self._items.setdefault((kind, to), []).append(item)
+    def put(self, kind: MessageType, item: Payload) -> None:
+        """Somebody acts on it."""
+        self._work.setdefault(kind, []).append(item)
+
+    def order(self, kind: MessageType, item: Payload, to: str) -> None:
+        """For one worker, whose queue `to` names."""
+        self._orders.setdefault((kind, to), []).append(item)
+
+    def mention(self, kind: MessageType, item: Payload) -> None:
+        """What this commit has done itself: nobody has to act on it, and nobody waits for it."""
+        self._news.setdefault(kind, []).append(item)
+
+    def created(self, one: Created) -> None:
+        """An execution was made."""
+        self._created[one.id] = one
+
+    def leave_to_worker(self, execution: ExecutionId) -> bool:
+        """The worker that this execution is handed to tells what nobody has told of it; whether it is new."""
+        one = self._created.pop(execution, None)
+        if one is not None:
+            self.mention(MessageType.EXECUTION_REQUESTED, _requested(one, is_handed=True))
+        return one is not None
 
     def moved(self, moved: Moved, old: ExecutionStatus | None) -> None:
         """An execution's status was written."""
@@ -81,7 +125,7 @@ class Outbox:
             action_ref=moved.action_ref,
             attempt=moved.attempt,
         )
-        self.put(MessageType.EXECUTION_STATUS_CHANGED, item)
+        self._moves.append(item)
 
     def hurry(self, executions: Iterable[ExecutionId]) -> None:
         """These have a slot now and no worker. Without an action's ref, as here, the message is not of a new one."""
@@ -89,10 +133,27 @@ class Outbox:
             self.put(MessageType.EXECUTION_REQUESTED, ExecutionRequested(execution_id=execution))
 
     def _send(self) -> None:
+        """Orders first: a worker waits for them."""
         for fill in self._fills:
             fill()
-        for (kind, to), items in self._items.items():
-            if self.is_busy and kind in _NEWS:
-                self._mail.mention(kind, items)
-            else:
-                self._mail.send(kind, items, to)
+        for (kind, to), items in self._orders.items():
+            self._mail.send(kind, items, to)
+        for one in self._created.values():
+            self.put(MessageType.EXECUTION_REQUESTED, _requested(one))
+        for kind, items in self._work.items():
+            self._mail.send(kind, items)
+        if self._moves:
+            tell = self._mail.mention if self.is_busy else self._mail.send
+            tell(MessageType.EXECUTION_STATUS_CHANGED, self._moves)
+        for kind, items in self._news.items():
+            self._mail.mention(kind, items)
+
+
+def _requested(one: Created, *, is_handed: bool = False) -> ExecutionRequested:
+    return ExecutionRequested(
+        execution_id=one.id,
+        action_id=one.action,
+        action_ref=one.action_ref,
+        enforcement_id=one.enforcement,
+        is_handed=is_handed,
+    )

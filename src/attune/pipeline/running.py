@@ -1,16 +1,17 @@
 """How a process runs steps of the pipeline, and gives on to workers what they made ready."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, ParamSpec, TypeVar
 
 from attune.catalog.definitions import Definitions
+from attune.catalog.versions import Versions
 from attune.kernel.clock import Clock
 from attune.pipeline.outbox import Mail, Outbox
-from attune.pipeline.queues.model import Entry
+from attune.pipeline.queues.arrivals import Arrivals
 from attune.pipeline.queues.steps import Lanes
 from attune.pipeline.scheduling.model import Terms, Unplaceable
+from attune.pipeline.scheduling.muster import Muster
 from attune.pipeline.scheduling.steps import Scheduler, fail_unplaceable
 from attune.store.database import Database, Step, Tx
 
@@ -38,6 +39,7 @@ class Running:
         self.clock = clock
         self.mail = mail
         self.terms = terms
+        self.versions = Versions()
         self.definitions = Definitions()
         self.scheduler = Scheduler(terms, self.definitions)
         self._through = through
@@ -56,12 +58,21 @@ class Running:
         return Done(None, await self.scheduler.assign(tx, outbox, now))
 
     async def _given_on(
-        self, tx: Tx, outbox: Outbox, now: datetime, fresh: Sequence[Entry] = ()
+        self,
+        tx: Tx,
+        outbox: Outbox,
+        now: datetime,
+        arrivals: Arrivals | None = None,
+        muster: Muster | None = None,
     ) -> tuple[Unplaceable, ...]:
-        """What is ready goes to workers here, where that is this process's business. `fresh` is so by this step."""
-        if not self._through:
-            return ()
-        return await self.scheduler.assign(tx, outbox, now, fresh)
+        """What is ready goes to workers here, where that is this process's business. The arrivals are so by this step,
+        and are written. The workers may have been asked for before."""
+        arrivals = arrivals or Arrivals()
+        unplaceable: tuple[Unplaceable, ...] = ()
+        if self._through:
+            unplaceable = await self.scheduler.assign(tx, outbox, now, arrivals, muster)
+        await arrivals.save(tx)
+        return unplaceable
 
     async def _saved(self, lanes: Lanes, *, changed: bool = False) -> Done[None]:
         """Written, and given on to workers. `changed`: what lets them through did, which a queue outside must hear."""

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from attune.catalog.versions import current_version
 from attune.kernel.ids import ExecutionId, WorkerId
 from attune.pipeline.completion import lost, overdue
 from attune.pipeline.completion.model import LostWorker
@@ -97,7 +96,7 @@ class WorkerFlow(QueueFlow):
     async def _release_step(self, tx: Tx, ids: Sequence[ExecutionId]) -> Done[None]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
         resting = await executions_of(tx, ids)
-        placed = await self.arranger.place(tx, await current_version(tx), resting, now)
+        placed = await self.arranger.place(tx, await self.versions.expect(tx), resting, now)
         back = await returning.step_in(placed.lanes, placed.places)
         await placed.lanes.save()
         outbox.hurry(back)

@@ -67,7 +67,8 @@ class Base:
                 deferred=executor.queue.backend is QueueBackend.REDIS,
             ),
         )
-        mail = Mail(self.announcer, Stamp(source, self.clock, self.ids))
+        stamp = Stamp(source, self.clock, self.ids)
+        mail = Mail(self.announcer, stamp, acted_on=terms.queue.deferred)
         return Flow(self.database, self.clock, mail, terms, through=True)
 
     def process(

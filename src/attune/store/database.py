@@ -21,7 +21,7 @@ import sqlalchemy as sa
 import structlog
 
 from attune.kernel.clock import Clock
-from attune.kernel.errors import Contention, NotFound, StepMisuse
+from attune.kernel.errors import Contention, NotFound, Outdated, StepMisuse
 from attune.store.dialect import Statement
 from attune.store.inserts import Insert, insert_plan
 from attune.store.values import Row, row_reader
@@ -58,20 +58,14 @@ class Tx(ABC):
         self.wakes: set[tuple[str, str]] = set()
         self.failure: Exception | None = None
 
+    @abstractmethod
     async def all(self, kind: type[T], sql: str, /, **parameters: Any) -> list[T]:
         """Every row as a `kind`: a struct by column names, or the first column as a plain value."""
-        columns, rows = await self._fetch(sql, parameters)
-        if not rows:
-            return []
-        read = self._reader(kind, columns)
-        return [read(row) for row in rows]
 
     async def first(self, kind: type[T], sql: str, /, **parameters: Any) -> T | None:
         """The first row as a `kind`, or None where there is none (or a NULL where a value was asked for)."""
-        columns, rows = await self._fetch(sql, parameters)
-        if not rows:
-            return None
-        return self._reader(kind, columns)(rows[0])
+        rows = await self.all(kind, sql, **parameters)
+        return rows[0] if rows else None
 
     async def one(self, kind: type[T], sql: str, /, **parameters: Any) -> T:
         """The row that must be there; its absence is `NotFound`."""
@@ -80,21 +74,17 @@ class Tx(ABC):
             raise NotFound(f"no such row of {kind.__name__}", **parameters)
         return found
 
+    @abstractmethod
     async def execute(self, sql: str, /, **parameters: Any) -> int:
         """Run a statement for its effect; the number of rows it touched."""
-        return await self._execute(sql, parameters)
 
+    @abstractmethod
     async def later(self, sql: str, /, **parameters: Any) -> None:
         """A write whose effect nobody needs to know: it leaves with the next statement or the commit, in its order."""
-        await self._execute(sql, parameters)
 
-    async def insert_later(self, table: sa.Table, rows: Sequence[msgspec.Struct]) -> None:
-        """The same for rows."""
-        await self.insert(table, rows)
-
+    @abstractmethod
     async def answer_later(self, kind: type[T], sql: str, /, **parameters: Any) -> Answer[T]:
         """The same for a statement whose rows nobody needs before the next one, `settle`, or the commit."""
-        return Answer(await self.all(kind, sql, **parameters))
 
     async def insert(
         self, table: sa.Table, rows: Sequence[msgspec.Struct], *, skip_existing: bool = False
@@ -106,6 +96,10 @@ class Tx(ABC):
         if not rows:
             return 0
         return await self._insert(insert_plan(table, type(rows[0]), skip_existing), rows)
+
+    @abstractmethod
+    async def insert_later(self, table: sa.Table, rows: Sequence[msgspec.Struct]) -> None:
+        """The same as a write whose effect nobody needs to know."""
 
     def on_commit(self, effect: Effect) -> None:
         """Call this on the event loop once the commit is certain, and never if it fails."""
@@ -145,14 +139,6 @@ class Tx(ABC):
         """Fresh ids of a table. They rise within a transaction, are never given twice, and may leave gaps."""
 
     @abstractmethod
-    async def _fetch(
-        self, sql: str, parameters: dict[str, Any]
-    ) -> tuple[tuple[str, ...], Sequence[Row]]: ...
-
-    @abstractmethod
-    async def _execute(self, sql: str, parameters: dict[str, Any]) -> int: ...
-
-    @abstractmethod
     async def _insert(self, insert: Insert, rows: Sequence[msgspec.Struct]) -> int: ...
 
 
@@ -172,6 +158,14 @@ class Database(ABC):
         """Run a step that only reads, on one snapshot, beside the writers."""
         return await self._persist(self._read, step, *args, **kwargs)
 
+    async def glance(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for a step that is known to be short: a few rows, each found by a key.
+
+        On SQLite such a step takes less time than to hand it to a thread, so it runs where it is asked for, and
+        everybody else on the event loop waits for it. What searches, counts, lists or follows a tree is for `read`.
+        """
+        return await self._persist(self._glance, step, *args, **kwargs)
+
     async def _persist(
         self,
         run: Callable[..., Awaitable[T]],
@@ -190,7 +184,8 @@ class Database(ABC):
                     attempt=attempt,
                     error=str(error),
                 )
-                await self._clock.sleep(delay * self._random.uniform(0.5, 1.5))
+                if not isinstance(error, Outdated):
+                    await self._clock.sleep(delay * self._random.uniform(0.5, 1.5))
         return await run(step, *args, **kwargs)
 
     def listen(self, topic: str, listener: Listener) -> Callable[[], None]:
@@ -221,3 +216,6 @@ class Database(ABC):
 
     @abstractmethod
     async def _read(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    async def _glance(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._read(step, *args, **kwargs)

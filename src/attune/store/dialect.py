@@ -10,12 +10,17 @@ table, `ROWS(:changes AS v(id bigint, status text))`, given as a list of tuples.
     x::type                          x
     ELEMENTS(x.list) AS e            json_each(x.list) AS e; each has a `value`
 
+A short list or table has its values as parameters of their own, because SQLite reads JSON again for every column. A list of
+one element is that element, and an UPDATE from a table of one row has the row's values in it: SQLite would make a table
+of its own of either before it looks at any other.
+
 An `INSERT … SELECT … FROM ROWS(…) ON CONFLICT` needs `WHERE true` before ON CONFLICT, or SQLite takes ON
 for a join's.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar
 
@@ -24,20 +29,34 @@ from attune.kernel.errors import StepMisuse
 
 @dataclass(frozen=True, slots=True)
 class RowsParameter:
-    """A parameter that is a table: its name and the SQL types of its columns."""
+    """A parameter that is a table: its name and the SQL types of its columns. `count`: it has so many rows, whose values
+    are parameters themselves."""
 
     name: str
     types: tuple[str, ...]
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListParameter:
+    """A parameter that is a list. `count`: it has so many elements, which are parameters themselves."""
+
+    name: str
+    count: int = 0
+
+
+Parameter = str | ListParameter | RowsParameter
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement in one database's words, and its parameters in the order they first appear."""
+    """A statement in one database's words, and its parameters by their numbers. `plural` are lists and tables that are
+    written otherwise if they are short."""
 
     sql: str
-    parameters: tuple[str | RowsParameter, ...]
-    tables: tuple[RowsParameter, ...]
+    parameters: tuple[Parameter, ...]
     names: frozenset[str]
+    plural: tuple[str, ...] = ()
 
 
 _VERBATIM = r"(?P<verbatim> '(?:[^']|'')*' | \"(?:[^\"]|\"\")*\" | --[^\n]* )"
@@ -50,6 +69,9 @@ _LOCK = r"(?P<lock> \bFOR\s+(?:SHARE|(?:NO\s+KEY\s+)?UPDATE)(?:\s+OF\s+\w+)?(?:\
 _CAST = r"(?P<cast> ::\s*\w+(?:\[\])? )"
 _ELEMENTS = r"(?P<elements> \bELEMENTS\((?P<array>[\w.]+)\)\s+AS\s+(?P<each>\w+) )"
 _NAME = r"(?P<name> :(?P<parameter>[a-z_]\w*) )"
+_UPDATE_FROM = re.compile(
+    rf"\s*UPDATE\b.*?(?P<source>\bFROM\s+{_ROWS}) \s+WHERE", re.VERBOSE | re.DOTALL
+)
 
 
 @cache
@@ -58,8 +80,9 @@ def for_postgresql(sql: str) -> Statement:
 
 
 @cache
-def for_sqlite(sql: str) -> Statement:
-    return _SQLiteWriter().write(sql)
+def for_sqlite(sql: str, counts: tuple[tuple[str, int], ...] = ()) -> Statement:
+    """`counts` has the lengths of lists and tables that are short."""
+    return _SQLiteWriter(dict(counts)).write(sql)
 
 
 class _Writer:
@@ -68,13 +91,13 @@ class _Writer:
     tokens: ClassVar[re.Pattern[str]]
 
     def __init__(self) -> None:
-        self.parameters: list[str | RowsParameter] = []
+        self.parameters: list[Parameter] = []
+        self._count = 0
 
     def write(self, sql: str) -> Statement:
         text = self.translate(sql)
-        tables = tuple(p for p in self.parameters if isinstance(p, RowsParameter))
         names = (p if isinstance(p, str) else p.name for p in self.parameters)
-        return Statement(text, tuple(self.parameters), tables, frozenset(names))
+        return Statement(text, tuple(self.parameters), frozenset(names))
 
     def translate(self, sql: str) -> str:
         parts: list[str] = []
@@ -90,6 +113,12 @@ class _Writer:
     def verbatim(self, match: re.Match[str]) -> tuple[str, int]:
         return match[0], match.end()
 
+    def _take(self, count: int) -> int:
+        """The first of so many numbers for parameters."""
+        first = self._count + 1
+        self._count += count
+        return first
+
 
 class _PostgreSQLWriter(_Writer):
     """Names become numbers, because that is what the server's protocol has; rows become one array a column."""
@@ -98,7 +127,6 @@ class _PostgreSQLWriter(_Writer):
 
     def __init__(self) -> None:
         super().__init__()
-        self._count = 0
         self._number_of: dict[str, int] = {}
 
     cast = _Writer.verbatim
@@ -116,7 +144,7 @@ class _PostgreSQLWriter(_Writer):
 
     def rows(self, match: re.Match[str]) -> tuple[str, int]:
         columns = _columns(match)
-        self.parameters.append(RowsParameter(match["table"], tuple(kind for _, kind in columns)))
+        self.parameters.append(RowsParameter(match["table"], _types(columns)))
         first = self._take(len(columns))
         arrays = ", ".join(
             f"${number}::{sent_as(kind)}[]" for number, (_, kind) in enumerate(columns, first)
@@ -128,11 +156,6 @@ class _PostgreSQLWriter(_Writer):
         )
         return text, match.end()
 
-    def _take(self, count: int) -> int:
-        first = self._count + 1
-        self._count += count
-        return first
-
 
 class _SQLiteWriter(_Writer):
     tokens = re.compile(
@@ -140,24 +163,46 @@ class _SQLiteWriter(_Writer):
         re.VERBOSE,
     )
 
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        super().__init__()
+        self._counts = counts
+        self._number_of: dict[Parameter, int] = {}
+
+    def write(self, sql: str) -> Statement:
+        source = _UPDATE_FROM.match(sql)
+        if source and self._counts.get(source["table"]) == 1:
+            sql = self._with_row(sql, source)
+        statement = super().write(sql)
+        plural = tuple(p.name for p in self.parameters if not isinstance(p, str))
+        return replace(statement, plural=plural)
+
     def name(self, match: re.Match[str]) -> tuple[str, int]:
-        return self._declared(match["parameter"]), match.end()
+        return f"?{self._numbered(match['parameter'])}", match.end()
 
     def rows(self, match: re.Match[str]) -> tuple[str, int]:
         columns = _columns(match)
-        self.parameters.append(RowsParameter(match["table"], tuple(kind for _, kind in columns)))
-        picked = ", ".join(f"value ->> {i} AS {name}" for i, (name, _) in enumerate(columns))
-        return (
-            f"(SELECT {picked} FROM json_each(:{match['table']})) AS {match['alias']}",
-            match.end(),
+        count, width = self._counts.get(match["table"], 0), len(columns)
+        table = RowsParameter(match["table"], _types(columns), count)
+        first = self._numbered(table, count * width or 1)
+        if count:
+            rows = (f"({_numbers(first + row * width, width)})" for row in range(count))
+            source, column = f"(VALUES {', '.join(rows)})", "column{}"
+        else:
+            source, column = f"json_each(?{first})", "value ->> {}"
+        picked = (
+            f"{column.format(i + bool(count))} AS {name}" for i, (name, _) in enumerate(columns)
         )
+        return f"(SELECT {', '.join(picked)} FROM {source}) AS {match['alias']}", match.end()
 
     def elements(self, match: re.Match[str]) -> tuple[str, int]:
         return f"json_each({match['array']}) AS {match['each']}", match.end()
 
     def member(self, match: re.Match[str]) -> tuple[str, int]:
         verb = "IN" if match["verb"].startswith("=") else "NOT IN"
-        return f"{verb} (SELECT value FROM json_each({self._declared(match['list'])}))", match.end()
+        count = self._counts.get(match["list"], 0)
+        first = self._numbered(ListParameter(match["list"], count), count or 1)
+        within = _numbers(first, count) if count else f"SELECT value FROM json_each(?{first})"
+        return f"{verb} ({within})", match.end()
 
     def subselect(self, match: re.Match[str]) -> tuple[str, int]:
         inner_end = _closing(match.string, match.end())
@@ -169,10 +214,25 @@ class _SQLiteWriter(_Writer):
 
     cast = lock
 
-    def _declared(self, name: str) -> str:
-        if name not in self.parameters:
-            self.parameters.append(name)
-        return f":{name}"
+    def _with_row(self, sql: str, source: re.Match[str]) -> str:
+        """The statement with the values of its one row in the place of the row's columns."""
+        columns = _columns(source)
+        first = self._numbered(RowsParameter(source["table"], _types(columns), 1), len(columns))
+        number_of = {name: number for number, (name, _) in enumerate(columns, first)}
+        alone = sql[: source.start("source")] + sql[source.end("source") :]
+        column = re.compile(rf"\b{source['alias']}\.(\w+)")
+        return column.sub(lambda match: f"?{number_of[match[1]]}", alone)
+
+    def _numbered(self, parameter: Parameter, count: int = 1) -> int:
+        """The first of the numbers of its values."""
+        if parameter not in self._number_of:
+            self.parameters.append(parameter)
+            self._number_of[parameter] = self._take(count)
+        return self._number_of[parameter]
+
+
+def _numbers(first: int, count: int) -> str:
+    return ", ".join(f"?{number}" for number in range(first, first + count))
 
 
 def sent_as(kind: str) -> str:
@@ -185,6 +245,10 @@ def _columns(match: re.Match[str]) -> list[tuple[str, str]]:
     if not all(len(column) == 2 for column in columns):
         raise StepMisuse(f"Each column of ROWS needs a name and a one-word type: {match[0]}")
     return [(name, kind) for name, kind in columns]
+
+
+def _types(columns: list[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(kind for _, kind in columns)
 
 
 def _closing(sql: str, start: int) -> int:

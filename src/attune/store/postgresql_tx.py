@@ -66,6 +66,16 @@ class PostgreSQLTx(Tx):
         them, and gives them out again."""
         self._ids.add_all(self._fetched)
 
+    async def all(self, kind: type[T], sql: str, /, **parameters: Any) -> list[T]:
+        columns, rows = await self._fetch(sql, parameters)
+        if not rows:
+            return []
+        read = self._reader(kind, columns)
+        return [read(row) for row in rows]
+
+    async def execute(self, sql: str, /, **parameters: Any) -> int:
+        return await self._execute(sql, parameters)
+
     async def _fetch(
         self, sql: str, parameters: dict[str, Any]
     ) -> tuple[tuple[str, ...], Sequence[Row]]:
@@ -175,10 +185,10 @@ class SingleStatementTx(PostgreSQLTx):
 def _bound(statement: Statement, values: dict[str, Any]) -> list[Any]:
     bound: list[Any] = []
     for parameter in statement.parameters:
-        if isinstance(parameter, RowsParameter):
-            bound += _columns(parameter, values[parameter.name])
-        else:
+        if isinstance(parameter, str):
             bound.append(values[parameter])
+        elif isinstance(parameter, RowsParameter):
+            bound += _columns(parameter, values[parameter.name])
     return bound
 
 

@@ -1,4 +1,4 @@
-"""The threads behind an SQLite database: each owns one connection and takes jobs from a queue."""
+"""What works behind an SQLite database: each owns one connection, and performs jobs on it."""
 
 import asyncio
 import contextvars
@@ -20,7 +20,7 @@ _BATCH_SECONDS: Final = 0.005
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A step on its way through a thread, and who waits for it."""
+    """A step on its way, and who waits for it."""
 
     step: Callable[[Tx], Coroutine[Any, Any, Any]]
     waiter: asyncio.Future[Any]
@@ -53,30 +53,28 @@ class Job:
 
 
 Jobs = queue.SimpleQueue[Job | None]
+Answerer = Callable[[Sequence[Job]], None]
 
 
 class Worker:
-    """Owns one connection and the thread that uses it."""
+    """Owns one connection. One thread uses it."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        jobs: Jobs,
-        ids: IdCounters,
-        answer: Callable[[Sequence[Job]], None],
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, ids: IdCounters) -> None:
         self._connection = connection
-        self._jobs = jobs
         self._ids = ids
-        self._answer = answer
 
-    def work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            self._answer(self._transact(job))
-        self._connection.close()
+    def work(self, jobs: Jobs, answer: Answerer) -> None:
+        """The life of a thread: until it is told that there is no more."""
+        while (job := jobs.get()) is not None:
+            answer(self.transact(job))
+        self.close()
 
-    def _transact(self, first: Job) -> Sequence[Job]:
+    def transact(self, first: Job) -> Sequence[Job]:
+        """Perform the job, and those that share its transaction. They have ended then, and are to be settled."""
         raise NotImplementedError
+
+    def close(self) -> None:
+        self._connection.close()
 
     def _rollback(self) -> None:
         if self._connection.in_transaction:
@@ -84,7 +82,7 @@ class Worker:
 
 
 class Reader(Worker):
-    def _transact(self, first: Job) -> Sequence[Job]:
+    def transact(self, first: Job) -> Sequence[Job]:
         try:
             self._connection.execute("BEGIN")
             first.perform(SQLiteTx(self._connection, self._ids))
@@ -96,12 +94,21 @@ class Reader(Worker):
 
 
 class Writer(Worker):
-    def _transact(self, first: Job) -> Sequence[Job]:
+    """`waiting` has those that it may take along."""
+
+    def __init__(self, connection: sqlite3.Connection, ids: IdCounters, waiting: Jobs) -> None:
+        super().__init__(connection, ids)
+        self._waiting = waiting
+
+    def transact(self, first: Job) -> Sequence[Job]:
         """Commit the first step at once, and with it those that arrived while the last commit ran."""
         jobs = [first]
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._apply(first)
+            self._perform(first)
+            if first.error is not None:
+                self._rollback()
+                return jobs
             until = time.monotonic() + _BATCH_SECONDS
             while len(jobs) < _BATCH_STEPS and (job := self._next()) is not None:
                 jobs.append(job)
@@ -118,24 +125,28 @@ class Writer(Worker):
 
     def _next(self) -> Job | None:
         try:
-            job = self._jobs.get_nowait()
+            job = self._waiting.get_nowait()
         except queue.Empty:
             return None
         if job is None:
-            self._jobs.put(None)
+            self._waiting.put(None)
         return job
 
     def _apply(self, job: Job) -> None:
-        if job.waiter.cancelled():
-            job.error = asyncio.CancelledError()
-            return
+        """Beside those before it, which stay whatever becomes of this one."""
         self._connection.execute("SAVEPOINT step")
-        job.perform(SQLiteTx(self._connection, self._ids))
-        if not self._connection.in_transaction:
-            raise DatabaseUnavailable("SQLite gave up the whole commit.") from job.error
+        self._perform(job)
         if job.error is not None:
             self._connection.execute("ROLLBACK TO step")
         self._connection.execute("RELEASE step")
+
+    def _perform(self, job: Job) -> None:
+        if job.waiter.cancelled():
+            job.error = asyncio.CancelledError()
+            return
+        job.perform(SQLiteTx(self._connection, self._ids))
+        if not self._connection.in_transaction:
+            raise DatabaseUnavailable("SQLite gave up the whole commit.") from job.error
 
 
 def _in_our_words(error: Exception) -> Exception:

@@ -57,15 +57,18 @@ def sqlite_list(values: Sequence[Any]) -> str:
 
 def sqlite_rows(rows: Sequence[Sequence[Any]], types: tuple[str, ...]) -> str:
     """A table of columns with these SQL types, as JSON."""
-    encoders = _column_encoders(types)
-    if not encoders:
+    if not _column_encoders(types):
         return msgspec.json.encode(rows).decode()
-    encoded = [list(row) for row in rows]
-    for row in encoded:
-        for i, encode in encoders:
-            if row[i] is not None:
-                row[i] = encode(row[i])
-    return msgspec.json.encode(encoded).decode()
+    return msgspec.json.encode([sqlite_row(row, types) for row in rows]).decode()
+
+
+def sqlite_row(row: Sequence[Any], types: tuple[str, ...]) -> list[Any]:
+    """The values of a row with these SQL types; what else SQLite would not take is left for its own encoder."""
+    encoded = list(row)
+    for i, encode in _column_encoders(types):
+        if encoded[i] is not None:
+            encoded[i] = encode(encoded[i])
+    return encoded
 
 
 @cache

@@ -18,7 +18,7 @@ _OWN: Final = """
        AND EXISTS (SELECT 1 FROM worker w WHERE w.id = e.worker AND w.incarnation = :incarnation)
 """
 _SELECT: Final = f"""
-    SELECT e.execution, e.lane, e.attempt, e.definition, x.action_ref, x.status, x.config, x.env_vars,
+    SELECT e.execution, e.lane, e.attempt, e.definition, x.action, x.action_ref, x.status, x.config, x.env_vars,
            x.rule_ref, x.trigger_ref, x.timeout_seconds, x.executor, x.permission_set_refs, e.lease_expires_at
       FROM entry e JOIN execution x ON x.id = e.execution
      WHERE {_OWN}

@@ -29,7 +29,7 @@ _REMEMBERED: Final = 100_000
 _log = structlog.get_logger()
 
 
-@dataclass
+@dataclass(slots=True)
 class Job:
     """`over` once the action has ended, while its end may still have to be written; `void` when nobody wants that."""
 
@@ -212,6 +212,7 @@ def _end(
         execution=hand_off.execution,
         attempt=hand_off.attempt,
         lane=hand_off.lane,
+        action=hand_off.action,
         status=status,
         result=result,
         started_at=started_at,

@@ -166,7 +166,7 @@ class WorkerService:
         own = self._worker.id
         items = [each for each in envelope.items if isinstance(each, WorkerProbe)]
         self._flow.mail.send(
-            MessageType.WORKER_PROBED, [each for each in items if each.worker_id == own], None
+            MessageType.WORKER_PROBED, [each for each in items if each.worker_id == own]
         )
 
     async def look(self) -> None:
@@ -203,4 +203,4 @@ class WorkerService:
 
     def _announce(self, kind: MessageType) -> None:
         item = WorkerChanged(worker_id=self._worker.id, worker_name=self._worker.name)
-        self._flow.mail.send(kind, [item], None)
+        self._flow.mail.send(kind, [item])

@@ -1,6 +1,7 @@
 """/executions as clients see it."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -8,6 +9,8 @@ import pytest
 
 from attune.pipeline.executions.model import ExecutionSummary
 from attune.store.database import Tx
+from attune.store.postgresql_tx import PostgreSQLTx
+from attune.store.sqlite_tx import SQLiteTx
 from tests.contract.api.asgi import Client
 from tests.contract.api.plant import EXECUTIONS, Plant
 
@@ -413,14 +416,17 @@ async def plan(tx: Tx, sql: str, values: dict[str, Any]) -> str:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
     """What is asked of the database, for rows of executions."""
     found: list[tuple[str, dict[str, Any]]] = []
-    fetch = Tx.all
 
-    async def heard(self: Tx, kind: Any, sql: str, /, **values: Any) -> Any:
-        if kind is ExecutionSummary:
-            found.append((sql, values))
-        return await fetch(self, kind, sql, **values)
+    def hearing(fetch: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def heard(self: Tx, kind: Any, sql: str, /, **values: Any) -> Any:
+            if kind is ExecutionSummary:
+                found.append((sql, values))
+            return await fetch(self, kind, sql, **values)
 
-    monkeypatch.setattr(Tx, "all", heard)
+        return heard
+
+    for adapter in (SQLiteTx, PostgreSQLTx):
+        monkeypatch.setattr(adapter, "all", hearing(adapter.all))
     return found
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from attune.api.notices import BusNotices
 from attune.bus.announcer import Announcer
+from attune.bus.port import Post
 from attune.catalog.rows import RULES, get
 from attune.kernel.clock import SystemClock
 from attune.kernel.envelope import Envelope, Stamp
@@ -26,9 +27,9 @@ class StuckBus:
         self.allowed = asyncio.Event()
         self.published: list[Envelope] = []
 
-    async def publish(self, *envelopes: Envelope, to: str | None = None) -> None:
+    async def post(self, *posts: Post) -> None:
         await self.allowed.wait()
-        self.published.extend(envelopes)
+        self.published.extend(envelope for _, envelope in posts)
 
 
 async def test_a_notice_follows_its_commit_and_waits_for_nobody(

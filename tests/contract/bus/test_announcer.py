@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -11,12 +12,19 @@ import sqlalchemy as sa
 from attune.bus.announcer import Announcer
 from attune.bus.memory import MemoryBus
 from attune.bus.memory_broker import MemoryBroker
+from attune.bus.port import Post
 from attune.bus.topology import StageQueue, standard_topology
 from attune.kernel.clock import SystemClock
 from attune.kernel.duty import Duty, DutyConfig
 from attune.kernel.envelope import Envelope, Stamp
-from attune.kernel.ids import EventId, ExecutionId, Ids
-from attune.kernel.messages import EventCreated, ExecutionStatusChanged, MessageType, Payload
+from attune.kernel.ids import EventId, ExecutionId, Ids, WorkerId
+from attune.kernel.messages import (
+    EventCreated,
+    ExecutionScheduled,
+    ExecutionStatusChanged,
+    MessageType,
+    Payload,
+)
 from attune.kernel.statuses import ExecutionStatus
 from attune.simulation.clock import ManualClock
 from attune.store.database import Database, Tx
@@ -173,17 +181,63 @@ async def test_news_wait_a_moment_and_leave_as_one_message(world: World) -> None
     assert heard.messages[1:] == [(MessageType.EXECUTION_STATUS_CHANGED, 1)]
 
 
-async def test_news_go_before_what_is_announced_meanwhile(world: World) -> None:
+async def test_what_is_told_takes_along_what_was_mentioned_of_its_kind(world: World) -> None:
+    heard: list[int] = []
+
+    async def hear(envelope: Envelope) -> None:
+        heard.extend(item.execution_id for item in envelope.items)  # type: ignore[attr-defined]
+
+    await world.bus.consume(StageQueue.EXECUTION_STATUS, hear)
+    world.announcer.mention(world.stamp, MessageType.EXECUTION_STATUS_CHANGED, news(1))
+    world.announcer.tell(world.stamp, MessageType.EXECUTION_STATUS_CHANGED, news(2))
+    await world.clock.settle()
+    assert heard == [1, 2]
+    await world.clock.advance(1)
+    assert heard == [1, 2]
+
+
+async def test_an_order_does_not_wait_for_news_nor_take_them_along(world: World) -> None:
     heard = Heard()
     await world.bus.consume(StageQueue.EXECUTION_STATUS, heard)
     world.announcer.mention(world.stamp, MessageType.EXECUTION_STATUS_CHANGED, news(1))
     message = world.stamp.envelope(MessageType.EVENT_CREATED, EventCreated(event_id=EventId(1)))
     world.announcer.announce(message, to=StageQueue.EXECUTION_STATUS)
     await world.clock.settle()
-    assert heard.messages == [
-        (MessageType.EXECUTION_STATUS_CHANGED, 1),
-        (MessageType.EVENT_CREATED, 1),
-    ]
+    assert heard.messages == [(MessageType.EVENT_CREATED, 1)]
+    await world.clock.advance(1)
+    assert heard.messages[1:] == [(MessageType.EXECUTION_STATUS_CHANGED, 1)]
+
+
+class SlowBus(MemoryBus):
+    """Confirms nothing until it is let go."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.go = asyncio.Event()
+        self.published: list[int] = []
+
+    def post(self, *posts: Post) -> Awaitable[None]:
+        self.published.append(len(posts))
+        return asyncio.create_task(self._confirmed())
+
+    async def _confirmed(self) -> None:
+        await self.go.wait()
+
+
+async def test_a_message_does_not_wait_for_the_confirmation_of_the_one_before(
+    world: World,
+) -> None:
+    bus = SlowBus(world.broker, standard_topology())
+    announcer = Announcer(bus, world.clock)
+    message = world.stamp.envelope(MessageType.EVENT_CREATED, EventCreated(event_id=EventId(1)))
+    for _ in range(7):
+        announcer.announce(message)
+        await world.clock.settle()
+    assert bus.published == [1, 1, 1, 1], "the others wait until few are under way"
+    bus.go.set()
+    await world.clock.settle()
+    assert bus.published == [1, 1, 1, 1, 3]
+    await announcer.stop()
 
 
 async def test_news_that_wait_are_told_before_a_process_stops(world: World) -> None:
@@ -193,3 +247,14 @@ async def test_news_that_wait_are_told_before_a_process_stops(world: World) -> N
     await world.announcer.stop()
     await world.clock.settle()
     assert heard.messages == [(MessageType.EXECUTION_STATUS_CHANGED, 1)]
+
+
+async def test_a_message_that_cannot_be_sent_harms_neither_its_step_nor_those_after_it(
+    world: World,
+) -> None:
+    """An order without a queue has no way to go."""
+    order = ExecutionScheduled(execution_id=ExecutionId(1), worker_id=WorkerId(1), attempt=1)
+    world.announcer.announce(world.stamp.envelope(MessageType.EXECUTION_SCHEDULED, order))
+    await world.commit(1)
+    await world.settle_until(1)
+    assert world.reader.found == [(1, 0.0)]

@@ -14,8 +14,9 @@ from attune.kernel.errors import Conflict, Forbidden, NotFound, Unauthenticated
 from attune.kernel.ids import ActionDefinitionId, ExecutionId, IdentityId, Ids
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.executions.model import Execution
-from attune.pipeline.executions.steps import insert_executions, move
+from attune.pipeline.executions.steps import move
 from attune.simulation.clock import ManualClock
+from attune.store import schema
 from tests.contract.identities.rows import ask, load_core, run_sql
 
 PASSWORD = SecretStr("correct horse")
@@ -135,7 +136,7 @@ async def test_the_token_of_an_execution_ends_with_it(accounts: Accounts) -> Non
         created=now,
         updated=now,
     )
-    await accounts.database.run(insert_executions, [execution])
+    await accounts.database.run(lambda tx: tx.insert(schema.execution, [execution]))
     assert (await accounts.caller(token)).login == "execution:7"
     ended, sources = ExecutionStatus.COMPLETED, [ExecutionStatus.RUNNING]
     await accounts.database.run(move, [execution.id], ended, sources, now)

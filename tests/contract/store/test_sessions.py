@@ -13,6 +13,7 @@ from attune.simulation.clock import ManualClock
 from attune.store.database import Answer, Database, Tx
 from attune.store.postgresql import PostgreSQLDatabase
 from attune.store.postgresql_session import Call, Session
+from attune.store.postgresql_tx import PostgreSQLTx
 from tests.contract.store.world import Label, Parcel, PostgreSQLWorld, add, labels, parcel
 
 BOUND = 20.0
@@ -148,6 +149,7 @@ async def test_a_table_that_changed_since_it_was_read_is_read_as_it_is(
     world: PostgreSQLWorld, database: Database, other: Database
 ) -> None:
     async def whole(tx: Tx) -> list[Any]:
+        assert isinstance(tx, PostgreSQLTx)
         await tx.execute(WEIGH, label="a")
         columns, [row] = await tx._fetch("SELECT * FROM parcel", {})
         return [columns[-1], row[-1]]

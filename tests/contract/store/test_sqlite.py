@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -34,18 +35,42 @@ async def test_a_step_may_await_nothing_but_its_transaction(database: Database) 
     assert "a" not in await database.run(labels)
 
 
+async def test_a_glance_is_taken_on_the_event_loop_and_a_read_is_not(database: Database) -> None:
+    async def thread(tx: Tx) -> int:
+        await labels(tx)
+        return threading.get_ident()
+
+    async def waits(tx: Tx) -> None:
+        await asyncio.sleep(0)
+
+    assert await database.glance(thread) == threading.get_ident()
+    assert await database.read(thread) != threading.get_ident()
+    with pytest.raises(StepMisuse, match="await nothing but"):
+        await database.glance(waits)
+
+
+async def test_a_glance_waits_for_nobody_who_holds_the_file(database: Database) -> None:
+    """It would wait on the event loop, and everybody with it; a conflict is tried again later instead."""
+
+    async def milliseconds(tx: Tx) -> int:
+        return await tx.one(int, "PRAGMA busy_timeout")
+
+    assert await database.glance(milliseconds) == 0
+    assert await database.read(milliseconds) > 0
+
+
 async def test_steps_that_wait_share_a_commit(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = []
-    transact = Writer._transact
+    transact = Writer.transact
 
     def counted(writer: Writer, first: Job) -> object:
         jobs = transact(writer, first)
         sizes.append(len(jobs))
         return jobs
 
-    monkeypatch.setattr(Writer, "_transact", counted)
+    monkeypatch.setattr(Writer, "transact", counted)
     await asyncio.gather(*(database.run(add, f"n{n}") for n in range(200)))
     assert sum(sizes) == 200
     assert len(sizes) < 100

@@ -9,7 +9,9 @@ from attune.kernel.errors import (
     Contention,
     DatabaseUnavailable,
     DuplicateRow,
+    InvalidInput,
     MissingReference,
+    Outdated,
     StepMisuse,
 )
 from attune.store.database import Database, Tx
@@ -22,6 +24,11 @@ class Boom(Exception):
 
 async def add_then_fail(tx: Tx, label: str) -> None:
     await add(tx, label)
+    raise Boom
+
+
+async def look_then_fail(tx: Tx) -> None:
+    await labels(tx)
     raise Boom
 
 
@@ -61,6 +68,57 @@ async def test_reads_go_on_beside_writes(database: Database) -> None:
     await writer
     assert seen == sorted(seen)
     assert len(await database.read(labels)) == 50
+
+
+async def test_a_glance_is_a_read(database: Database) -> None:
+    """It sees what was committed before it, on one snapshot, writes nothing, and fails in the same words."""
+
+    async def twice(tx: Tx) -> tuple[list[str], list[str]]:
+        return await labels(tx), await labels(tx)
+
+    async def too_large(tx: Tx) -> list[str]:
+        return await tx.all(str, "SELECT label FROM parcel WHERE id = :id", id=2**70)
+
+    for n in range(20):
+        await database.run(add, f"n{n:02}")
+        first, second = await database.glance(twice)
+        assert len(first) == n + 1
+        assert first == second
+    with pytest.raises(Exception, match=r"read.?only"):
+        await database.glance(add, "b")
+    with pytest.raises(InvalidInput):
+        await database.glance(too_large)
+    with pytest.raises(Boom):
+        await database.glance(look_then_fail)
+    assert len(await database.glance(labels)) == 20
+
+
+async def test_glances_go_on_beside_writes_and_hold_up_none(database: Database) -> None:
+    async def write_all() -> None:
+        for n in range(50):
+            await database.run(add, f"n{n:02}")
+
+    writer = asyncio.create_task(write_all())
+    seen = []
+    while not writer.done():
+        seen.append(len(await database.glance(labels)))
+        await asyncio.sleep(0)
+    await writer
+    assert seen == sorted(seen)
+    assert len(await database.glance(labels)) == 50
+
+
+async def test_a_glance_that_meets_a_conflict_is_tried_again(database: Database) -> None:
+    tries = []
+
+    async def contended(tx: Tx) -> list[str]:
+        tries.append(1)
+        if len(tries) == 1:
+            raise Contention("another was first")
+        return await labels(tx)
+
+    assert await database.glance(contended) == []
+    assert len(tries) == 2
 
 
 async def test_broken_rules_of_a_table_have_names(database: Database) -> None:
@@ -120,6 +178,26 @@ async def test_a_conflict_is_tried_again_in_one_place_and_then_given_up(database
     with pytest.raises(Contention):
         await database.run(contended, 1_000)
     assert len(tries) == 10
+
+
+async def test_a_step_that_began_with_something_outdated_begins_anew_without_a_pause(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def sleep(_seconds: float) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(database._clock, "sleep", sleep)
+    tries: list[int] = []
+
+    async def outdated(tx: Tx) -> str:
+        tries.append(1)
+        await add(tx, f"try {len(tries)}")
+        if len(tries) == 1:
+            raise Outdated("it has changed")
+        return "done"
+
+    assert await database.run(outdated) == "done"
+    assert await database.run(labels) == ["try 2"]
 
 
 async def test_effects_follow_the_commit_and_only_the_commit(database: Database) -> None:
@@ -221,8 +299,9 @@ async def test_f34_a_wake_never_fails_a_commit_by_its_size(database: Database) -
 async def test_a_closed_database_says_so(database: Database) -> None:
     await database.close()
     await database.close()
-    with pytest.raises(DatabaseUnavailable, match="closed"):
-        await database.run(labels)
+    for ask in (database.run, database.read, database.glance):
+        with pytest.raises(DatabaseUnavailable, match="closed"):
+            await ask(labels)
 
 
 async def test_closing_lets_running_steps_finish(world: World, database: Database) -> None:

@@ -125,11 +125,14 @@ async def test_lists_are_parameters(database: Database) -> None:
     assert await database.run(step) == ["b", "c", "b"]
 
 
+@pytest.mark.parametrize("others", [0, 13, 14, 40])
 async def test_many_rows_change_in_one_statement_and_only_those_whose_guard_holds(
-    database: Database,
+    database: Database, others: int
 ) -> None:
+    """However many they are: a short table is written otherwise than a long one."""
+
     async def step(tx: Tx) -> list[int]:
-        ids = await add(tx, "a", "b", "c")
+        ids = await add(tx, "a", "b", "c", *(f"other {number}" for number in range(others)))
         await tx.execute("UPDATE parcel SET state = 'sent' WHERE id = :id", id=ids[1])
         changes = [(i, State.SENT, MOMENT, {"n": i}, True) for i in ids]
         return await tx.all(
@@ -143,11 +146,46 @@ async def test_many_rows_change_in_one_statement_and_only_those_whose_guard_hold
             changes=changes,
         )
 
-    assert sorted(await database.run(step)) == [1, 3]
-    first, second, third = await database.run(every)
+    assert sorted(await database.run(step)) == [1, *range(3, others + 4)]
+    first, second, third, *rest = await database.run(every)
     assert (first.sent_at, first.content, first.fragile) == (MOMENT, {"n": 1}, True)
     assert (second.sent_at, second.content) == (None, None)
     assert third.content == {"n": 3}
+    assert [one.content for one in rest] == [{"n": n} for n in range(4, others + 4)]
+
+
+async def test_one_row_changes_as_many_do(database: Database) -> None:
+    async def step(tx: Tx, change: tuple[Any, ...]) -> list[int]:
+        return await tx.all(
+            int,
+            """
+            UPDATE parcel SET state = v.state, sent_at = v.at, content = v.content, weight = :weight
+            FROM ROWS(:changes AS v(id bigint, state text, at timestamptz, content jsonb))
+            WHERE parcel.id = v.id AND parcel.state = ANY(:states)
+            RETURNING parcel.id
+            """,
+            changes=[change],
+            states=[State.PACKED],
+            weight=7,
+        )
+
+    first, second = await database.run(add, "a", "b")
+    assert await database.run(step, (first, State.SENT, MOMENT, "text")) == [first]
+    assert await database.run(step, (first, State.PACKED, None, None)) == []
+    assert await database.run(step, (second, State.PACKED, None, None)) == [second]
+    sent, packed = await database.run(every)
+    assert (sent.state, sent.sent_at, sent.content, sent.weight) == (State.SENT, MOMENT, "text", 7)
+    assert (packed.state, packed.sent_at, packed.content) == (State.PACKED, None, None)
+
+
+async def test_a_list_of_one_is_a_list(database: Database) -> None:
+    async def step(tx: Tx) -> list[list[str]]:
+        ids = await add(tx, "a", "b", "c")
+        one = "SELECT label FROM parcel WHERE id = ANY(:ids)"
+        others = "SELECT label FROM parcel WHERE id <> ALL(:ids) ORDER BY id"
+        return [await tx.all(str, one, ids=ids[:1]), await tx.all(str, others, ids=(ids[1],))]
+
+    assert await database.run(step) == [["a"], ["a", "c"]]
 
 
 async def test_no_rows_change_nothing(database: Database) -> None:

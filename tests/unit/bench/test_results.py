@@ -1,9 +1,12 @@
 """Results: medians, spreads, ratios, and the three ways in which they are shown."""
 
+import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from bench.__main__ import keep
 from bench.chart import Bar, as_svg
 from bench.contests import bars, in_turn, nearest
 from bench.measure import Case
@@ -96,3 +99,15 @@ def test_a_quick_contest_has_each_peer_once_in_its_nearest_variant() -> None:
     peers = [Peer(name, variant, "PostgreSQL", ("free",)) for name, variant in variants]
     chosen = [(peer.name, peer.variant) for peer in nearest(peers)]
     assert chosen == [("a", "results"), ("b", "plain"), ("c", "ordered")]
+
+
+def test_a_file_of_results_keeps_the_suites_that_were_not_run(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    keep(file, "store", [Result("a", values=[1.0])])
+    keep(file, "peers", [Result("b", values=[2.0])])
+    keep(file, "store", [Result("a", values=[3.0])])
+    kept = {suite: from_json(rows) for suite, rows in json.loads(file.read_text()).items()}
+    assert {suite: [one.values for one in rows] for suite, rows in kept.items()} == {
+        "store": [[3.0]],
+        "peers": [[2.0]],
+    }

@@ -26,6 +26,7 @@ def test_only_what_may_pass_by_itself_is_retriable() -> None:
         "queue_unavailable",
         "queue_lost",
         "contention",
+        "outdated",
     }
 
 

@@ -166,8 +166,11 @@ def changed(
 
 
 def return_to_a_place_of_nobody(rows: list[Decision], data: st.DataObject) -> Tampered:
+    """Not to the one that it left for its delay, which is its own to keep."""
     i, j, item = found(rows, Returned, data)
-    assume(item.sequence > 1)
+    told = [each for row in rows[: i + 1] for each in row.items]
+    left = [e.sequence for e in told if isinstance(e, Delayed) and e.execution == item.execution]
+    assume(item.sequence - 1 not in [0, *left])
     elsewhere = msgspec.structs.replace(item, sequence=item.sequence - 1)
     return changed(rows, (i, j), [elsewhere])
 

@@ -14,7 +14,14 @@ from attune.worker.descendants import Descendants, Lineage
 from attune.worker.limits import until_ended
 from attune.worker.model import Stop
 from attune.worker.proc import Identity, Process, children, look
-from tests.unit.worker.worlds import PATIENCE, World, alive, survivors, until_none_survives
+from tests.unit.worker.worlds import (
+    PATIENCE,
+    World,
+    alive,
+    survivors,
+    until_dead,
+    until_none_survives,
+)
 
 # A family that does all it can to survive: in the group, in a group of its own, in a session of its own,
 # there without a parent, there without the run's mark, and the first process itself.
@@ -189,7 +196,7 @@ async def test_a_run_whose_task_is_cancelled_leaves_no_process(world: World) -> 
     await asyncio.wait({running})
     assert running.cancelled()
     await until_none_survives(world.execution_id)
-    assert [pid for pid in pids if alive(pid)] == []
+    await until_dead(pids)
     assert world.leftovers() == []
 
 

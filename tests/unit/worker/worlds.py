@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+from collections.abc import Collection
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
@@ -134,6 +135,13 @@ def survivors(execution_id: int) -> list[int]:
     mark = f"ATTUNE_EXEC_ID={execution_id}".encode()
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if has_variable(pid, mark)]
+
+
+async def until_dead(pids: Collection[int]) -> None:
+    """A process that ends loses its variables a moment before it is dead."""
+    async with asyncio.timeout(PATIENCE):
+        while any(map(alive, pids)):
+            await asyncio.sleep(0.005)
 
 
 async def until_none_survives(execution_id: int) -> None:

@@ -1,31 +1,69 @@
 """aiormq's channel without its cost for each message.
 
-The driver makes a task of every delivery, which it also cancels when the channel closes, and keeps a
-guarded future for every publish. We need neither: a delivery goes to a plain callback (a handler must
-outlive its connection), and a confirmation to one counter. Two methods are replaced and one is added.
+The driver makes a task of every delivery, which it also cancels when the channel closes, keeps a guarded future for every
+publish, and hands what it writes to a task of its own. We need none of it: a delivery goes to a plain callback (a handler
+must outlive its connection), a confirmation to one counter, and frames to the connection's stream, at once.
 """
 
+import asyncio
 from collections.abc import Callable
+from typing import Any, Final
 
-from aiormq.abc import AbstractConnection, ChannelFrame, ConfirmationFrameType, DeliveredMessage
+from aiormq.abc import ConfirmationFrameType, DeliveredMessage
 from aiormq.channel import Channel
+from aiormq.connection import Connection, TransportFactory
 from aiormq.exceptions import InvalidFrameError
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
+from yarl import URL
+
+from attune.kernel.errors import BusUnavailable
 
 OnMessage = Callable[[DeliveredMessage], None]
 OnConfirm = Callable[[int, bool, bool], None]
+
+_ENOUGH: Final = 65536  # bytes, where the transport's own writers begin to wait
+
+
+class _Keeper(TransportFactory):
+    """Opens the stream as another would, and keeps it."""
+
+    def __init__(self, factory: TransportFactory) -> None:
+        self.stream: asyncio.StreamWriter | None = None
+        self._factory = factory
+
+    async def create(
+        self, url: URL, **kwargs: Any
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, self.stream = await self._factory.create(url, **kwargs)
+        return reader, self.stream
+
+
+class LeanConnection(Connection):
+    # The broker sends a heartbeat every half interval: two whole ones without any frame are proof enough.
+    HEARTBEAT_GRACE_MULTIPLIER = 2
+
+    def __init__(self, url: URL, name: str) -> None:
+        super().__init__(url, client_properties={"connection_name": name})
+        self._keeper = self._transport_factory = _Keeper(self._transport_factory)
+
+    @property
+    def stream(self) -> asyncio.StreamWriter:
+        if self._keeper.stream is None:
+            raise BusUnavailable("The connection was not opened.")
+        return self._keeper.stream
 
 
 class LeanChannel(Channel):
     def __init__(
         self,
-        connection: AbstractConnection,
+        connection: LeanConnection,
         number: int,
         on_message: OnMessage | None = None,
         on_confirm: OnConfirm | None = None,
     ) -> None:
         super().__init__(connection, number, publisher_confirms=on_confirm is not None)
+        self._stream = connection.stream
         self._on_message = on_message
         self._on_confirm = on_confirm
 
@@ -42,17 +80,22 @@ class LeanChannel(Channel):
             multiple = bool(getattr(frame, "multiple", False))
             self._on_confirm(frame.delivery_tag, multiple, isinstance(frame, Basic.Ack))
 
-    async def transmit(self, payload: bytes) -> None:
-        """Hand ready-made frames to the connection; return when the socket's buffer has taken them."""
-        drained = self.create_future()
-        await self.write_queue.put(
-            ChannelFrame(payload=payload, should_close=False, drain_future=drained)
-        )
-        await drained
+    @property
+    def is_full(self) -> bool:
+        """Whether what was written is still to be taken by the socket, more or less."""
+        return self._stream.transport.get_write_buffer_size() > _ENOUGH
+
+    def write(self, frames: bytes) -> None:
+        """Whole frames, beside those that the driver writes itself."""
+        self._stream.write(frames)
+
+    async def drain(self) -> None:
+        """Return when the socket has taken most of what was written, or raise why it never will."""
+        await self._stream.drain()
 
 
 async def open_channel(
-    connection: AbstractConnection,
+    connection: LeanConnection,
     *,
     on_message: OnMessage | None = None,
     on_confirm: OnConfirm | None = None,

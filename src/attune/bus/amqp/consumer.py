@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
-from aiormq.abc import AbstractConnection, DeliveredMessage
+from aiormq.abc import DeliveredMessage
 
-from attune.bus.amqp.channel import LeanChannel, open_channel
+from attune.bus.amqp.channel import LeanChannel, LeanConnection, open_channel
 from attune.bus.amqp.delivery import AmqpDelivery, Answers, Send
 from attune.bus.amqp.farewell import politely
 from attune.bus.runners import Runners
@@ -36,7 +36,7 @@ class AmqpConsumer:
         self._tag = ""
         self._cancelled = False
 
-    async def attach(self, connection: AbstractConnection, address: str) -> LeanChannel | None:
+    async def attach(self, connection: LeanConnection, address: str) -> LeanChannel | None:
         """Consume on a channel of its own, so that one queue's trouble or slowness stays its own.
 
         None when it was cancelled meanwhile: a channel without an owner would keep messages from others.

@@ -1,8 +1,8 @@
 """What is published and not yet confirmed.
 
 Every message stays here until the broker confirms it, so a new connection sends again whatever the old one
-left open, in the old order. All publishers share one writer: what they publish while it writes goes
-out together next.
+left open, in the old order. What is posted while the connection takes it is written in that moment; the rest is left to
+the pump, which all publishers share.
 """
 
 import asyncio
@@ -19,6 +19,34 @@ from attune.kernel.errors import BusUnavailable
 _WRITE_AT_MOST = 128
 
 
+class _Line:
+    """A channel as long as it takes what is written at once."""
+
+    def __init__(self, channel: LeanChannel, confirms: Confirms) -> None:
+        self._channel = channel
+        self._confirms = confirms
+        self._frame_max = channel.connection.connection_tune.frame_max or 131072
+
+    def write(self, unsent: deque[Batch]) -> bool:
+        """Whether all of it went, and there is room for more."""
+        if frames := self._next(unsent):
+            self._channel.write(b"".join(frames))
+        return not unsent and not self._channel.is_full
+
+    def _next(self, unsent: deque[Batch]) -> list[bytes]:
+        frames: list[bytes] = []
+        while unsent and len(frames) < _WRITE_AT_MOST:
+            batch = unsent[0]
+            if batch.all_sent or batch.done.done():
+                unsent.popleft()
+                continue
+            frames.append(batch.send_one().frames(self._channel.number, self._frame_max))
+            self._confirms.expect(batch)
+        while unsent and unsent[0].all_sent:
+            unsent.popleft()
+        return frames
+
+
 class Outbox:
     def __init__(self, clock: Clock, timeout: float) -> None:
         self._clock = clock
@@ -26,39 +54,51 @@ class Outbox:
         self._open: deque[Batch] = deque()
         self._unsent: deque[Batch] = deque()
         self._filled = asyncio.Event()
+        self._line: _Line | None = None
         self._watch: asyncio.Task[None] | None = None
         self._closed: str | None = None
         self.trouble = "it is not connected yet"
 
-    async def send(self, messages: Sequence[Outgoing]) -> None:
-        """Return when all are confirmed, on whichever connection that happens."""
-        if not messages:
-            return
-        if self._closed is not None:
-            raise BusUnavailable(self._closed)
+    def post(self, messages: Sequence[Outgoing]) -> "asyncio.Future[None]":
+        """Done when all are confirmed, on whichever connection that happens."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        batch = Batch(messages, self._clock.monotonic() + self._timeout, done)
+        if self._closed is not None:
+            done.set_exception(BusUnavailable(self._closed))
+        elif messages:
+            self._add(Batch(messages, self._clock.monotonic() + self._timeout, done))
+        else:
+            done.set_result(None)
+        return done
+
+    async def send(self, messages: Sequence[Outgoing]) -> None:
+        await self.post(messages)
+
+    def _add(self, batch: Batch) -> None:
         self._open.append(batch)
         self._unsent.append(batch)
-        self._filled.set()
+        batch.done.add_done_callback(self._forget_done)
+        if self._line is None or not self._line.write(self._unsent):
+            self._line = None
+            self._filled.set()
         if self._watch is None:
             self._watch = asyncio.create_task(self._expire())
-        try:
-            await done
-        finally:
-            self._forget_done()
 
     async def pump(self, channel: LeanChannel, confirms: Confirms) -> None:
         """Write to one channel until it is gone; runs anew for each connection."""
-        frame_max = channel.connection.connection_tune.frame_max or 131072
+        line = _Line(channel, confirms)
         self._unsent = deque(batch for batch in self._open if not batch.done.done())
         for batch in self._unsent:
             batch.restart()
-        while True:
-            self._filled.clear()
-            while self._unsent:
-                await channel.transmit(self._next_write(channel.number, frame_max, confirms))
-            await self._filled.wait()
+        try:
+            while True:
+                self._filled.clear()
+                await channel.drain()
+                while not line.write(self._unsent):
+                    await channel.drain()
+                self._line = line
+                await self._filled.wait()
+        finally:
+            self._line = None
 
     def close(self, reason: str) -> None:
         self._closed = reason
@@ -68,18 +108,7 @@ class Outbox:
         if self._watch is not None:
             self._watch.cancel()
 
-    def _next_write(self, channel: int, frame_max: int, confirms: Confirms) -> bytes:
-        frames: list[bytes] = []
-        while self._unsent and len(frames) < _WRITE_AT_MOST:
-            batch = self._unsent[0]
-            if batch.all_sent or batch.done.done():
-                self._unsent.popleft()
-                continue
-            frames.append(batch.send_one().frames(channel, frame_max))
-            confirms.expect(batch)
-        return b"".join(frames)
-
-    def _forget_done(self) -> None:
+    def _forget_done(self, _done: object = None) -> None:
         while self._open and self._open[0].done.done():
             self._open.popleft()
 

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Iterable
 
 from aiormq.abc import AbstractChannel
-from aiormq.connection import Connection
 from aiormq.exceptions import ChannelNotFoundEntity
 from pamqp.commands import Basic
 from yarl import URL
 
-from attune.bus.amqp.channel import open_channel
+from attune.bus.amqp.channel import LeanConnection, open_channel
 from attune.bus.amqp.confirms import Confirms
 from attune.bus.amqp.consumer import AmqpConsumer
 from attune.bus.amqp.declare import declare_exchange, declare_queue
@@ -22,15 +21,10 @@ from attune.kernel.errors import BusUnavailable, NotFound
 _FAREWELL = 2.0
 
 
-class _Connection(Connection):
-    # The broker sends a heartbeat every half interval: two whole ones without any frame are proof enough.
-    HEARTBEAT_GRACE_MULTIPLIER = 2
-
-
 class Session:
     """`lost` is set with the cause as soon as the connection or any lasting channel of it is gone."""
 
-    def __init__(self, connection: Connection, number: int) -> None:
+    def __init__(self, connection: LeanConnection, number: int) -> None:
         self._connection = connection
         self._number = number
         self._confirms = Confirms()
@@ -41,7 +35,7 @@ class Session:
 
     @classmethod
     async def open(cls, url: URL, name: str, number: int) -> "Session":
-        connection = _Connection(url, client_properties={"connection_name": name})
+        connection = LeanConnection(url, name)
         await connection.connect()
         return cls(connection, number)
 

@@ -28,6 +28,7 @@ _PATTERN_BYTES: Final = 1_000_000
 class ParameterSchema:
     json_schema: dict[str, Any]
     secret_names: frozenset[str]
+    _has_secrets: bool
     _validator: jsonschema_rs.Validator
 
     def check(
@@ -50,6 +51,8 @@ class ParameterSchema:
 
     def redact(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters as they may be shown."""
+        if not self._has_secrets:
+            return dict(parameters)
         return {
             name: _redacted(self.json_schema.get("properties", {}).get(name), value)
             for name, value in parameters.items()
@@ -93,7 +96,8 @@ def _compiled(content: bytes) -> ParameterSchema:
     except ValueError as error:
         raise BadSchema("", str(error)) from error
     _check_defaults(json_schema, validator)
-    return ParameterSchema(json_schema, frozenset(_secret_names(json_schema)), validator)
+    names = frozenset(_secret_names(json_schema))
+    return ParameterSchema(json_schema, names, _has_secret(json_schema), validator)
 
 
 def _why(error: jsonschema_rs.ValidationError) -> str:
@@ -152,6 +156,14 @@ def _secret_names(json_schema: Mapping[str, Any]) -> Iterator[str]:
     for name, spec in json_schema.get("properties", {}).items():
         if _is_secret(spec):
             yield name
+
+
+def _has_secret(spec: Any) -> bool:
+    """Anywhere that `_redacted` comes to."""
+    if not isinstance(spec, Mapping):
+        return False
+    inside = [*spec.get("properties", {}).values(), spec.get("items")]
+    return _is_secret(spec) or any(map(_has_secret, inside))
 
 
 def _redacted(spec: Any, value: Any) -> Any:

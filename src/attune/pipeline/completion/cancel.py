@@ -74,4 +74,4 @@ async def _ask_worker(
         outbox.moved(moved, before.status)
     if place.worker is not None:
         item = ExecutionCancel(execution_id=before.id, attempt=place.attempt)
-        outbox.put(MessageType.EXECUTION_CANCEL, item, to=worker_queue_name(place.worker))
+        outbox.order(MessageType.EXECUTION_CANCEL, item, to=worker_queue_name(place.worker))

@@ -9,7 +9,7 @@ import msgspec
 
 from attune.catalog.placement import Needs
 from attune.catalog.retrying import Cause, Retries
-from attune.kernel.ids import ActionDefinitionId, ExecutionId, LaneId, WorkerId
+from attune.kernel.ids import ActionDefinitionId, ActionId, ExecutionId, LaneId, WorkerId
 from attune.kernel.statuses import ExecutionStatus
 from attune.pipeline.scheduling.hand_off import HandOff
 from attune.pipeline.scheduling.steps import OwnPass
@@ -24,6 +24,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     execution: ExecutionId
     attempt: int
     lane: LaneId
+    action: ActionId | None = None
     status: ExecutionStatus
     result: bytes
     started_at: datetime | None

@@ -173,6 +173,6 @@ async def _tell(
     await note(tx, rows)
     for one in settled:
         item = ExecutionCancel(execution_id=one.execution, attempt=one.attempt)
-        outbox.put(MessageType.EXECUTION_CANCEL, item, to=worker_queue_name(one.worker))
+        outbox.order(MessageType.EXECUTION_CANCEL, item, to=worker_queue_name(one.worker))
     if settled:
         tx.wake(ALERTS)

@@ -1,9 +1,9 @@
 """The end of executions: written once, under the fence, with the slot given on in the same transaction."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from attune.catalog.retrying import Cause
 from attune.kernel.ids import ActionId, ExecutionId, WorkerId
 from attune.kernel.messages import ExecutionCompleted, MessageType
-from attune.kernel.statuses import ExecutionStatus, in_words, sources_of, sources_through
+from attune.kernel.statuses import ExecutionStatus, one_of, sources_of, sources_through
 from attune.pipeline.completion.model import Completed, Ended, Started, Told, Verdict
 from attune.pipeline.completion.retrying import retry
 from attune.pipeline.executions.decide import failure_word
@@ -33,13 +33,13 @@ _RUNNING: Final = """
      WHERE execution.id = v.id AND execution.attempt = v.attempt AND execution.status = 'scheduled'
     RETURNING execution.id, execution.action, execution.action_ref, execution.attempt, execution.status
 """
-# The sources stand in the text: the words are our own, and a list that is sent has to be read each time.
+# Of those whose entries have just left, so that their rows are locked and known to be as they have to be. The sources
+# stand in the text: the words are our own, and a list that is sent has to be read each time.
 _END: Final = """
     UPDATE execution SET status = :status, failure = :failure, result = v.result,
            started_at = v.started_at, worker = :worker, updated = :now
       FROM ROWS(:ended AS v(id bigint, attempt int, result jsonb, started_at timestamptz))
-     WHERE execution.id = v.id AND execution.attempt = v.attempt AND execution.status IN ({sources})
-    RETURNING execution.id, execution.action, execution.action_ref, execution.attempt, execution.status
+     WHERE execution.id = v.id AND execution.attempt = v.attempt AND {sources}
 """
 _STILL: Final = """
     SELECT x.id FROM execution x
@@ -57,10 +57,15 @@ class _Result(msgspec.Struct, frozen=True):
 
 
 @cache
-def _sources(status: ExecutionStatus) -> str:
-    """In SQL's words. A short action is never seen to run: its start and its end are one write."""
+def _sources(status: ExecutionStatus) -> frozenset[ExecutionStatus]:
+    """A short action is never seen to run: its start and its end are one write."""
     passes = _S.RUNNING in sources_of(status)
-    return in_words(sources_through(_S.RUNNING, status) if passes else sources_of(status))
+    return sources_through(_S.RUNNING, status) if passes else sources_of(status)
+
+
+@cache
+def _end_as(status: ExecutionStatus) -> str:
+    return _END.format(sources=one_of("execution.status", _sources(status)))
 
 
 async def report_running(tx: Tx, outbox: Outbox, started: Sequence[Started]) -> Told:
@@ -91,7 +96,7 @@ async def complete(
     Those that failed and have retries left do not end: they give their slot on, and come back for another attempt.
     """
     lanes = Lanes(tx, Locked(), scheduler.terms.queue, now)
-    await lanes.ask({one.lane for one in ended})
+    await lanes.ask({one.lane for one in ended}, scheduler.loners)
     again = await _retry(lanes, outbox, _verdicts(ended), now)
     last = {one.key: one for one in ended if one.execution not in again}
     standing = await standing_of(tx, worker, now)
@@ -107,7 +112,9 @@ async def complete(
     handed = own.given.executions
     lanes.handed_over(handed)
     outbox.is_busy = bool(handed)
-    await _end(tx, outbox, worker, [last[one] for one in left], now)
+    await _end(tx, worker, [last[one] for one in left], now)
+    for one, ref in left.items():
+        _tell(outbox, last[one], ref, now)
     await lanes.save()
     outbox.hurry(lanes.promoted.difference(handed).union(own.passed_over[:1]))
     return Completed(frozenset(execution for execution, _ in last.keys() - left.keys()), own)
@@ -128,8 +135,10 @@ def _after(told: Answer[Standing], left: int, ends: Sequence[AttemptEnd]) -> Sta
     return next((one.after(left, aside=aside) for one in told.rows), None)
 
 
-def _by_sources(ended: Iterable[Ended]) -> dict[str, dict[Attempt, datetime | None]]:
-    found: dict[str, dict[Attempt, datetime | None]] = defaultdict(dict)
+def _by_sources(
+    ended: Iterable[Ended],
+) -> dict[frozenset[ExecutionStatus], dict[Attempt, datetime | None]]:
+    found: dict[frozenset[ExecutionStatus], dict[Attempt, datetime | None]] = defaultdict(dict)
     for one in ended:
         found[_sources(one.status)][one.key] = one.started_at
     return found
@@ -166,9 +175,7 @@ def _verdict(ended: Ended, cause: Cause) -> Verdict:
     )
 
 
-async def _end(
-    tx: Tx, outbox: Outbox, worker: WorkerId, ended: Sequence[Ended], now: datetime
-) -> None:
+async def _end(tx: Tx, worker: WorkerId, ended: Sequence[Ended], now: datetime) -> None:
     by_status: dict[ExecutionStatus, list[Ended]] = defaultdict(list)
     for one in ended:
         by_status[one.status].append(one)
@@ -176,30 +183,25 @@ async def _end(
         rows = [
             (one.execution, one.attempt, msgspec.Raw(one.result), one.started_at) for one in some
         ]
-        moved = await tx.answer_later(
-            Moved,
-            _END.format(sources=_sources(status)),
+        await tx.later(
+            _end_as(status),
             ended=rows,
             status=status,
             failure=failure_word(status),
             worker=worker,
             now=now,
         )
-        began = {one.execution for one in some if one.started_at}
-        outbox.fill(partial(_tell, outbox, moved, began, now))
 
 
-def _tell(
-    outbox: Outbox, moved: Answer[Moved], began: Collection[ExecutionId], now: datetime
-) -> None:
-    for one in moved.rows:
-        outbox.moved(one, _S.RUNNING if one.id in began else _S.SCHEDULED)
-        item = ExecutionCompleted(
-            execution_id=one.id,
-            action_id=one.action or ActionId(0),
-            action_ref=one.action_ref,
-            status=one.status,
-            completed_at=now,
-            attempt=one.attempt,
-        )
-        outbox.put(MessageType.EXECUTION_COMPLETED, item)
+def _tell(outbox: Outbox, one: Ended, ref: str, now: datetime) -> None:
+    moved = Moved(one.execution, one.action, ref, one.attempt, one.status)
+    outbox.moved(moved, _S.RUNNING if one.started_at else _S.SCHEDULED)
+    item = ExecutionCompleted(
+        execution_id=one.execution,
+        action_id=one.action or ActionId(0),
+        action_ref=ref,
+        status=one.status,
+        completed_at=now,
+        attempt=one.attempt,
+    )
+    outbox.mention(MessageType.EXECUTION_COMPLETED, item)

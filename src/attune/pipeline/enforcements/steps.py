@@ -9,14 +9,13 @@ import msgspec
 
 from attune.catalog.versions import current_version
 from attune.kernel.ids import EnforcementId, EventId, ExecutionId, RuleId, TriggerId
-from attune.kernel.messages import EnforcementCreated, ExecutionRequested, MessageType
+from attune.kernel.messages import EnforcementCreated, MessageType
 from attune.pipeline.enforcements.decide import Resolution, disabled, resolve
 from attune.pipeline.enforcements.model import Enforcement
 from attune.pipeline.events import steps as events
 from attune.pipeline.events.model import Consideration, Event
 from attune.pipeline.executions.actions import ActionBook
 from attune.pipeline.executions.model import Execution
-from attune.pipeline.executions.steps import insert_executions
 from attune.pipeline.outbox import Outbox
 from attune.pipeline.rules.book import RuleBook
 from attune.pipeline.rules.decide import Scope, consider, for_rule, scope_of
@@ -71,39 +70,44 @@ class Books:
 async def process_events(
     tx: Tx, books: Books, outbox: Outbox, ids: Sequence[EventId], now: datetime
 ) -> list[Execution]:
-    """Let the rules answer those events that nobody has processed; the executions that came of it, requested."""
-    found = await events.lock_unprocessed(tx, ids)
+    """Let the rules answer those events that nobody has processed; the executions that came of it, which are
+    written when they join their lanes."""
+    locked = await events.lock_unprocessed(tx, ids)
+    # After the events, so that no rule is older than one of them.
+    version = await current_version(tx)
+    found = locked.rows
     if not found:
         return []
-    version = await current_version(tx)
     triggers = {event.trigger for event in found if event.trigger is not None}
     rules = await books.rules.of_triggers(tx, version, triggers)
     matches, told = _considered(found, rules, now)
     matches = await _unanswered(tx, matches)
     resolutions = await _resolutions(tx, books, version, matches, now)
-    await tx.insert(schema.enforcement, [one.enforcement for one in resolutions])
-    await tx.execute(_PROCESSED, events=told, now=now)
+    await tx.insert_later(schema.enforcement, [one.enforcement for one in resolutions])
+    await tx.later(_PROCESSED, events=told, now=now)
     for one in resolutions:
         enforcement = one.enforcement
         item = EnforcementCreated(
             enforcement_id=enforcement.id, rule_id=enforcement.rule, event_id=enforcement.event
         )
         outbox.put(MessageType.ENFORCEMENT_CREATED, item)
-    return await _made(tx, outbox, resolutions)
+    return _made(outbox, resolutions)
 
 
 async def process_enforcements(
     tx: Tx, books: Books, outbox: Outbox, ids: Sequence[EnforcementId], now: datetime
 ) -> list[Execution]:
-    """Resolve enforcements that somebody else has created; one that is resolved already is left alone."""
-    found = await tx.all(Enforcement, _CREATED, ids=ids)
+    """Resolve enforcements that somebody else has created; one that is resolved already is left alone. The
+    executions are as with events."""
+    locked = await tx.answer_later(Enforcement, _CREATED, ids=ids)
+    version = await current_version(tx)
+    found = locked.rows
     if not found:
         return []
-    version = await current_version(tx)
     rules = await books.rules.by_id(tx, {one.rule for one in found if one.rule is not None})
     resolutions = [await _resolved(tx, books, version, one, rules, now) for one in found]
-    await tx.execute(_RESOLVE, resolved=[_columns(one.enforcement) for one in resolutions], now=now)
-    return await _made(tx, outbox, resolutions)
+    await tx.later(_RESOLVE, resolved=[_columns(one.enforcement) for one in resolutions], now=now)
+    return _made(outbox, resolutions)
 
 
 async def open_enforcements(tx: Tx, after: int, limit: int) -> list[EnforcementId]:
@@ -204,18 +208,10 @@ async def _event_of(tx: Tx, enforcement: Enforcement) -> Event:
     )
 
 
-async def _made(tx: Tx, outbox: Outbox, resolutions: Sequence[Resolution]) -> list[Execution]:
+def _made(outbox: Outbox, resolutions: Sequence[Resolution]) -> list[Execution]:
     new = [one.execution for one in resolutions if one.execution is not None]
-    if new:
-        await insert_executions(tx, new)
     for one in new:
-        item = ExecutionRequested(
-            execution_id=one.id,
-            action_id=one.action,
-            action_ref=one.action_ref,
-            enforcement_id=one.enforcement,
-        )
-        outbox.put(MessageType.EXECUTION_REQUESTED, item)
+        outbox.created(one)
     return new
 
 

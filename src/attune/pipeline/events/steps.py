@@ -13,7 +13,7 @@ from attune.kernel.messages import EventCreated, MessageType
 from attune.pipeline.events.model import Event, NewEvent
 from attune.pipeline.outbox import Outbox
 from attune.store import schema
-from attune.store.database import Tx
+from attune.store.database import Answer, Tx
 
 _COLUMNS = ", ".join(Event.__struct_fields__)
 # The names in these statements are those of our own structs.
@@ -53,8 +53,7 @@ async def record(
         for i, one in zip(ids, new, strict=True)
     ]
     keys = [one.idempotency_key for one in events if one.idempotency_key]
-    await tx.insert(schema.event, events, skip_existing=bool(keys))
-    first = await by_keys(tx, keys) if keys else {}
+    first = await _insert(tx, events, keys)
     found = [first[e.idempotency_key] if e.idempotency_key else e for e in events]
     made = set(ids)
     for one in {event.id: event for event in found}.values():
@@ -64,6 +63,15 @@ async def record(
             )
             outbox.put(MessageType.EVENT_CREATED, item)
     return found
+
+
+async def _insert(tx: Tx, events: Sequence[Event], keys: Sequence[str]) -> dict[str, Event]:
+    """The first event with each of the keys."""
+    if not keys:
+        await tx.insert_later(schema.event, events)
+        return {}
+    await tx.insert(schema.event, events, skip_existing=True)
+    return await by_keys(tx, keys)
 
 
 async def by_keys(tx: Tx, keys: Iterable[str]) -> dict[str, Event]:
@@ -79,9 +87,9 @@ async def get_event(tx: Tx, event_id: int) -> Event:
     return found
 
 
-async def lock_unprocessed(tx: Tx, ids: Sequence[EventId]) -> list[Event]:
-    """Those that nobody has processed and nobody else is processing at this moment."""
-    return await tx.all(Event, _UNPROCESSED, ids=ids)
+async def lock_unprocessed(tx: Tx, ids: Sequence[EventId]) -> Answer[Event]:
+    """Those that nobody has processed and nobody else is processing at this moment; told with the next statement."""
+    return await tx.answer_later(Event, _UNPROCESSED, ids=ids)
 
 
 async def open_events(tx: Tx, after: int, limit: int) -> list[EventId]:

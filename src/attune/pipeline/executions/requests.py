@@ -7,11 +7,10 @@ from datetime import datetime
 from attune.catalog.model import Action
 from attune.kernel.errors import AttuneError, NotFound
 from attune.kernel.ids import ExecutionId
-from attune.kernel.messages import ExecutionRequested, MessageType
 from attune.pipeline.executions.actions import ActionBook, KnownAction
 from attune.pipeline.executions.decide import new_execution
 from attune.pipeline.executions.model import Execution, Request
-from attune.pipeline.executions.steps import by_keys, insert_executions
+from attune.pipeline.executions.steps import by_keys, insert_keyed
 from attune.pipeline.outbox import Outbox
 from attune.store import schema
 from attune.store.database import Tx
@@ -67,20 +66,17 @@ async def draft_orders(
     return Drafts(answers, frozenset(one.id for one in known.values()))
 
 
-async def insert_orders(tx: Tx, outbox: Outbox, drafts: Drafts) -> list[Execution]:
-    """Write what is new; an order whose key somebody else has taken meanwhile gets theirs. Those that were made."""
+async def accept_orders(tx: Tx, outbox: Outbox, drafts: Drafts) -> list[Execution]:
+    """Write what has a key; an order whose key somebody else has taken meanwhile gets theirs. All that is new then."""
     orders = range(len(drafts.answers))
     new = [one for number in orders for one in drafts.new_of(number)]
-    kept = await insert_executions(tx, new) if new else {}
+    kept = await insert_keyed(tx, [one for one in new if one.idempotency_key])
     for number, answer in enumerate(drafts.answers):
         if not isinstance(answer, Exception):
             drafts.answers[number] = [kept.get(one.id, one) for one in answer]
-    made = [one for one in new if kept[one.id].id == one.id]
+    made = [one for one in new if kept.get(one.id, one).id == one.id]
     for one in made:
-        item = ExecutionRequested(
-            execution_id=one.id, action_id=one.action, action_ref=one.action_ref
-        )
-        outbox.put(MessageType.EXECUTION_REQUESTED, item)
+        outbox.created(one)
     return made
 
 

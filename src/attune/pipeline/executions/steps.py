@@ -42,20 +42,16 @@ async def executions_of(tx: Tx, ids: Iterable[ExecutionId]) -> list[Execution]:
     return await tx.all(Execution, _BY_IDS, ids=sorted(ids))
 
 
-async def insert_executions(tx: Tx, new: Sequence[Execution]) -> dict[ExecutionId, Execution]:
-    """Insert what is new; an idempotency key that is taken leads to the first execution with it.
+async def insert_keyed(tx: Tx, new: Sequence[Execution]) -> dict[ExecutionId, Execution]:
+    """Insert executions with idempotency keys; one that is taken leads to the first execution with it.
 
     The answer has, under the id that each was to get, the execution that there is now.
     """
-    kept = {one.id: one for one in new}
-    keyed = {one.idempotency_key: one for one in new if one.idempotency_key}
-    if not keyed:
-        await tx.insert_later(execution, new)
-        return kept
+    if not new:
+        return {}
     await tx.insert(execution, new, skip_existing=True)
-    first = await by_keys(tx, keyed)
-    kept |= {one.id: first[one.idempotency_key] for one in new if one.idempotency_key}
-    return kept
+    first = await by_keys(tx, {one.idempotency_key for one in new if one.idempotency_key})
+    return {one.id: first[one.idempotency_key] for one in new if one.idempotency_key}
 
 
 async def by_keys(tx: Tx, keys: Iterable[str]) -> dict[str, Execution]:

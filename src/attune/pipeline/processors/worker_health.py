@@ -176,7 +176,7 @@ class WorkerProbes(Duty[WorkerProbesConfig]):
         probing = await claim_questions(tx, self._interval, since, now, judges=judges)
         for one in probing.ask:
             question = WorkerProbe(worker_id=one.id, probe_id=self._ids.message_id())
-            outbox.put(MessageType.WORKER_PROBE, question, to=worker_queue_name(one.id))
+            outbox.order(MessageType.WORKER_PROBE, question, to=worker_queue_name(one.id))
         return probing
 
 

@@ -5,13 +5,15 @@ already waits in one transaction, under the locks of all lanes of the action: wh
 slot keeps it, and where executions are grouped otherwise they move to the lanes of their groups.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import msgspec
 
-from attune.kernel.errors import Contention, NotFound
+from attune.catalog.versions import Expected, VersionedCache
+from attune.kernel.errors import NotFound, Outdated
 from attune.kernel.ids import ExecutionId, LaneId, PolicyId
 from attune.pipeline.executions.model import Execution
 from attune.pipeline.policies.book import Binding, PolicyBook
@@ -22,14 +24,15 @@ from attune.pipeline.policies.decide import (
     shape_of,
 )
 from attune.pipeline.queues import locking
-from attune.pipeline.queues.locking import Locked
+from attune.pipeline.queues.locking import Key, Locked
 from attune.pipeline.queues.making import bind, forget_pools, make_lanes
 from attune.pipeline.queues.model import QueueTerms
 from attune.pipeline.queues.moving import move
 from attune.pipeline.queues.steps import Lanes
 from attune.store.database import Tx
 
-Key = tuple[str, str]
+Along = Callable[[], Awaitable[None]]
+
 # Whoever makes a lane reads the version in a way that excludes this: so none is made while an action is paused.
 _ALONE: Final = "SELECT version FROM catalog_version FOR UPDATE"
 _ACTIONS: Final = "SELECT DISTINCT action_ref FROM lane"
@@ -49,20 +52,33 @@ class Arranger:
     def __init__(self, book: PolicyBook, terms: QueueTerms) -> None:
         self.book = book
         self.terms = terms
+        self._open: VersionedCache[str, Binding] = VersionedCache()
 
     async def place(
-        self, tx: Tx, version: int, executions: Sequence[Execution], now: datetime
+        self,
+        tx: Tx,
+        version: Expected,
+        executions: Sequence[Execution],
+        now: datetime,
+        along: Along | None = None,
     ) -> Placed:
-        """Lock the lanes that these go to, made or arranged first if need be."""
-        bindings = await self.book.of_actions(tx, version, {one.action_ref for one in executions})
+        """Lock the lanes that these go to, made or arranged first if need be. The version is confirmed then.
+
+        `along` asks for locks that come after those of all lanes. It is called, for the same round trip, where these are
+        known to be all, and to hold nobody back.
+        """
+        refs = {one.action_ref for one in executions}
+        bindings = await self.book.of_actions(tx, version.number, refs)
         keys: dict[ExecutionId, Key] = {
             one.id: (one.action_ref, bindings[one.action_ref].group_of(one)) for one in executions
         }
-        lanes = Lanes(tx, await locking.lock_by_keys(tx, set(keys.values())), self.terms, now)
+        held = await self._lock(tx, version, bindings, set(keys.values()), along)
+        lanes = Lanes(tx, held, self.terms, now)
         for binding in bindings.values():
             groups = {group for ref, group in keys.values() if ref == binding.action_ref}
-            await self._prepare(lanes, version, binding, groups)
-        ids = {(lane.action_ref, lane.group_key): lane.id for lane in lanes.held.lanes.values()}
+            await self._prepare(lanes, version.number, binding, groups)
+            self._remember(tx, version.number, binding)
+        ids = {lane.key: lane.id for lane in lanes.held.lanes.values()}
         return Placed(lanes, {execution: ids[key] for execution, key in keys.items()})
 
     async def of_action(
@@ -94,6 +110,41 @@ class Arranger:
         await forget_pools(tx)
         return lanes
 
+    async def _lock(
+        self,
+        tx: Tx,
+        version: Expected,
+        bindings: Mapping[str, Binding],
+        keys: set[Key],
+        along: Along | None,
+    ) -> Locked:
+        asked, held = await locking.ask_by_keys(tx, keys), Locked()
+        if along is None or not all(self._open.get(version.number, ref) for ref in bindings):
+            await version.confirm(tx)
+            await locking.lock_by_keys(tx, keys, held, asked)
+            return held
+        await along()
+        await version.confirm(tx)
+        held.add(asked.rows)
+        self._check_open(version.number, bindings, held)
+        return held
+
+    def _check_open(self, version: int, bindings: Mapping[str, Binding], held: Locked) -> None:
+        """No lane may be locked any more: where one is missing, or to be arranged, the step begins anew without that."""
+        stamps = {lane.action_ref: lane.stamp for lane in held.lanes.values()}
+        odd = [ref for ref, binding in bindings.items() if stamps.get(ref) != binding.stamp]
+        for ref in odd:
+            self._open.forget(version, ref)
+        if odd:
+            raise Outdated("A lane was put under another policy meanwhile.")
+
+    def _remember(self, tx: Tx, version: int, binding: Binding) -> None:
+        """Without a policy an action has one lane, which is there from this commit on, and in which nobody waits unless a
+        queue outside proposes who is next."""
+        is_open = binding.policy is None and not self.terms.deferred
+        if is_open and not self._open.get(version, binding.action_ref):
+            tx.on_commit(partial(self._open.put, version, binding.action_ref, binding))
+
     async def _prepare(
         self, lanes: Lanes, version: int, binding: Binding, groups: set[str]
     ) -> None:
@@ -113,7 +164,7 @@ class Arranger:
         await locking.lock(lanes.tx, ids, lanes.held)
         own = [lanes.held.lanes[lane_id] for lane_id in ids]
         if any(one.arranged > version for one in own):
-            raise Contention("The policies have changed meanwhile.")
+            raise Outdated("The policies have changed meanwhile.")
         grouping = grouping_of(binding.policy)
         odd = [lane for lane in own if lane.stamp != binding.stamp]
         for lane in odd:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -193,12 +194,14 @@ def turns(waiting: Iterable[W], count: int, ageing: float | None) -> list[Turn[W
     for one in sorted(waiting, key=lambda one: one.sequence):
         bands.setdefault(one.band, deque()).append(one)
     found: list[Turn[W]] = []
-    while bands and len(found) < count:
+    while len(bands) > 1 and len(found) < count:
         band = min(bands, key=lambda each: due(bands[each][0], ageing))
         one = bands[band].popleft()
         if not bands[band]:
             del bands[band]
         found.append(_turn(one, [line[0] for line in bands.values()]))
+    for last in bands.values():  # in one band all go as they came, and pass nobody over
+        found += [Turn(one) for one in islice(last, count - len(found))]
     return found
 
 

@@ -11,11 +11,14 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.errors import Contention
+from attune.kernel.errors import Contention, Outdated
 from attune.kernel.ids import ExecutionId, LaneId, PolicyId, PoolId
 from attune.pipeline.queues.model import Lane, Pool
 from attune.store.database import Answer, Tx
 
+Key = tuple[str, str]
+
+_REMEMBERED: Final = 100_000
 _LANE: Final = """
     SELECT l.id, l.action_ref, l.group_key, l.paused, l.next_sequence, l.queue_length, l.active_count,
            l.total_enqueued, l.total_completed, l.last_enqueued_at, l.terms, l.stamp, l.arranged,
@@ -80,6 +83,27 @@ class Locked:
         self.pools.update((pool.id, pool) for pool in pools)
 
 
+class Loners:
+    """Lanes that shared nothing when a process held them last: it looks for no pools of theirs."""
+
+    def __init__(self) -> None:
+        self._known: set[LaneId] = set()
+
+    def are(self, ids: Iterable[LaneId]) -> bool:
+        return self._known.issuperset(ids)
+
+    def learn(self, lanes: Iterable[Lane]) -> None:
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known.update(lane.id for lane in lanes if lane.pools is None)
+
+    def check(self, ids: Iterable[LaneId], held: Locked) -> None:
+        """Those that were taken for such and share something now were not locked: the step begins anew."""
+        if missing := set(ids) - held.lanes.keys():
+            self._known -= missing
+            raise Outdated("A lane shares something that it did not share before.")
+
+
 class _Waiting(msgspec.Struct, frozen=True):
     id: LaneId
     pools: tuple[PoolId, ...]
@@ -90,8 +114,8 @@ class Locking:
     """Locks that were asked for, in their order. They are held once what was put off is settled."""
 
     held: Locked
-    _pools: Answer[Pool]
-    _lanes: Sequence[Answer[Lane]]
+    _lanes: Sequence[Answer[Lane]] = ()
+    _pools: Answer[Pool] = field(default_factory=lambda: Answer([]))
 
     def taken(self) -> Locked:
         """To be asked when they are held. What a transaction held before is as it has changed it since."""
@@ -101,18 +125,22 @@ class Locking:
         return self.held
 
 
-async def ask(tx: Tx, ids: Collection[LaneId], held: Locked | None = None) -> Locking:
+async def ask(
+    tx: Tx, ids: Collection[LaneId], held: Locked | None = None, *, alone: bool = False
+) -> Locking:
     """Lock these lanes and the pools that they share, along with the statements that follow. Those that there are not are
-    left out."""
+    left out, and so are those that share something if they are taken to be `alone`."""
     held = held or Locked()
     wanted = sorted(set(ids) - held.lanes.keys())
     plain = await tx.answer_later(Lane, _PLAIN, ids=wanted)
     if len(plain.rows) == len(wanted):  # where answers come at once
         held.add(plain.rows)
-        return Locking(held, Answer([]), [])
+        return Locking(held)
+    if alone:
+        return Locking(held, [plain])
     pools = await tx.answer_later(Pool, _POOLS_OF, ids=wanted)
     sharing = await tx.answer_later(Lane, _SHARING, ids=wanted)
-    return Locking(held, pools, [plain, sharing])
+    return Locking(held, [plain, sharing], pools)
 
 
 async def lock(tx: Tx, ids: Collection[LaneId], held: Locked | None = None) -> Locked:
@@ -139,17 +167,21 @@ def _check_pools(lanes: Iterable[Lane], held: Locked) -> None:
         raise Contention("A lane was put under another policy meanwhile.")
 
 
+async def ask_by_keys(tx: Tx, keys: Collection[Key]) -> Answer[Lane]:
+    """Lock those that share nothing, of lanes named by action and group, along with the statements that follow."""
+    return await tx.answer_later(Lane, _PLAIN_BY_KEYS, keys=sorted(keys))
+
+
 async def lock_by_keys(
-    tx: Tx, keys: Collection[tuple[str, str]], held: Locked | None = None
-) -> Locked:
-    """The same for lanes named by action and group; those that there are not are left out."""
-    held = held or Locked()
-    held.add(await tx.all(Lane, _PLAIN_BY_KEYS, keys=sorted(keys)))
-    found = {(lane.action_ref, lane.group_key) for lane in held.lanes.values()}
-    if missing := sorted(set(keys) - found):
+    tx: Tx, keys: Collection[Key], held: Locked, asked: Answer[Lane] | None = None
+) -> None:
+    """Lock them all now, those that were asked for first; those that there are not are left out."""
+    asked = asked or await ask_by_keys(tx, keys)
+    await tx.settle()
+    held.add(asked.rows)
+    if missing := sorted(set(keys) - {lane.key for lane in held.lanes.values()}):
         ids = await tx.all(LaneId, _IDS_BY_KEYS, keys=missing)
         await lock(tx, ids, held)
-    return held
 
 
 async def lock_pools(tx: Tx, ids: Collection[PoolId], held: Locked) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.errors import Contention
+from attune.kernel.errors import Outdated
 from attune.kernel.ids import LaneId, PolicyId, PoolId
 from attune.pipeline.policies.book import Binding
 from attune.pipeline.policies.decide import (
@@ -80,7 +80,7 @@ async def make_lanes(lanes: Lanes, version: int, binding: Binding, groups: Colle
     """Nobody may change the catalog until this commit, or the new lane would be born under an old policy."""
     tx = lanes.tx
     if await tx.one(int, _VERSION) != version:
-        raise Contention("The catalog has changed meanwhile.")
+        raise Outdated("The catalog has changed meanwhile.")
     paused = await tx.first(bool, _PAUSED, ref=binding.action_ref) or False
     ids = await tx.next_ids(schema.lane, len(groups))
     new = [

@@ -66,6 +66,10 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
         return self.terms.rate if self.terms is not None else None
 
     @property
+    def key(self) -> tuple[str, str]:
+        return self.action_ref, self.group_key
+
+    @property
     def name(self) -> str:
         """For people: the action, and the group where there is one."""
         return f"{self.action_ref} {self.group_key}".rstrip()

@@ -4,23 +4,25 @@ What is decided is noted for the decision log, which is written with the lanes.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Final
 
 import msgspec
 
 from attune.kernel.errors import Contention, Limited
 from attune.kernel.ids import ExecutionId, LaneId, PoolId
-from attune.kernel.statuses import ExecutionStatus
+from attune.kernel.statuses import ExecutionStatus, one_of
 from attune.pipeline.executions.model import Execution, Priority
 from attune.pipeline.policies.decide import WHOLE, totals
 from attune.pipeline.policies.gates import first_blocker, room
 from attune.pipeline.policies.model import GateName
 from attune.pipeline.queues import locking
+from attune.pipeline.queues.arrivals import Arrivals
 from attune.pipeline.queues.decide import NO_CLAIMS, joined, left, promoted, refusal, turns
 from attune.pipeline.queues.decisions import Admitted, Item, Joined, Left, Refused
-from attune.pipeline.queues.locking import Locked, Locking
+from attune.pipeline.queues.locking import Locked, Locking, Loners
 from attune.pipeline.queues.model import (
     Entry,
     Lane,
@@ -47,7 +49,7 @@ _LEAVE_ATTEMPTS: Final = """
      WHERE state = 'handed' AND execution = ANY(ARRAY(
            SELECT x.id FROM execution x
              JOIN ROWS(:attempts AS v(id bigint, attempt int)) ON x.id = v.id AND x.attempt = v.attempt
-            WHERE x.status IN ({sources}) FOR UPDATE OF x))
+            WHERE {sources} FOR UPDATE OF x))
     RETURNING execution, lane, state, band, sequence, attempt
 """
 _BACK: Final = """
@@ -62,6 +64,11 @@ _BACK_AGAIN: Final = """
 _STILL_QUEUED: Final = """
     SELECT execution FROM entry WHERE execution = ANY(:ids::bigint[]) AND state = 'queued'
 """
+
+
+@cache
+def _leave_attempts_from(sources: frozenset[ExecutionStatus]) -> str:
+    return _LEAVE_ATTEMPTS.format(sources=one_of("x.status", sources))
 
 
 class _Gone(msgspec.Struct, frozen=True):
@@ -81,23 +88,30 @@ class _GoneAttempt(_Gone, frozen=True):
 
 
 class Lanes(Promotion):
-    """The lanes that a transaction holds. `ready` joined in it and found a free slot at once."""
+    """The lanes that a transaction holds. `arrivals` joined in it and found a free slot at once."""
 
     def __init__(self, tx: Tx, held: Locked, terms: QueueTerms, now: datetime) -> None:
         super().__init__(tx, held, terms, now)
-        self.ready: list[Entry] = []
+        self.arrivals = Arrivals()
         self._expected: dict[LaneId, int] = defaultdict(int)
         self._asked: Locking | None = None
+        self._check: Callable[[], None] = lambda: None
 
-    async def ask(self, ids: Collection[LaneId]) -> None:
+    async def ask(self, ids: Collection[LaneId], loners: Loners) -> None:
         """Lock these along with the statements that follow; they are held from `settle` on."""
-        self._asked = await locking.ask(self.tx, ids, self.held)
+        alone = loners.are(ids)
+        self._asked = await locking.ask(self.tx, ids, self.held, alone=alone)
+        if alone:
+            self._check = lambda: loners.check(ids, self.held)
+        else:
+            self.tx.on_commit(lambda: loners.learn(self.held.lanes.values()))
 
     async def settle(self) -> None:
         await self.tx.settle()
         asked, self._asked = self._asked, None
         if asked is not None:
             asked.taken()
+            self._check()
 
     async def refusal(self, places: Mapping[ExecutionId, LaneId]) -> Limited | None:
         """Why these, together, are not taken; if they are, later ones find them counted."""
@@ -124,9 +138,15 @@ class Lanes(Promotion):
         return claims
 
     async def join(
-        self, executions: Sequence[Execution], places: Mapping[ExecutionId, LaneId]
+        self,
+        executions: Sequence[Execution],
+        places: Mapping[ExecutionId, LaneId],
+        unwritten: Collection[ExecutionId],
     ) -> list[TurnedAway]:
-        """Each to the end of its lane, in the given order; those that were turned away, and why."""
+        """Each to the end of its lane, in the given order; those that were turned away, and why.
+
+        `unwritten` have no rows yet, and get them with their entries; the `arrivals` are left to the caller.
+        """
         by_lane: dict[LaneId, list[Execution]] = defaultdict(list)
         for one in executions:
             by_lane[places[one.id]].append(one)
@@ -136,13 +156,22 @@ class Lanes(Promotion):
             taken, refused = await self._taken(self.held.lanes[lane_id], some)
             turned += refused
             entries += await self._enter(lane_id, taken)
-        await self.tx.insert_later(schema.entry, entries)
-        self.ready += [one for one in entries if one.state is State.READY]
+        await self._write([one for one in executions if one.id in unwritten], entries)
         await self.promote()
         for lane_id, some in by_lane.items():
             turned += await self._turn_away(self.held.lanes[lane_id], some)
         self._expected.clear()
         return turned
+
+    async def _write(self, executions: Sequence[Execution], entries: Sequence[Entry]) -> None:
+        ready = {one.execution: one for one in entries if one.state is State.READY}
+        self.arrivals.add(ready.values(), [one for one in executions if one.id in ready])
+        await self.tx.insert_later(
+            schema.execution, [one for one in executions if one.id not in ready]
+        )
+        await self.tx.insert_later(
+            schema.entry, [one for one in entries if one.execution not in ready]
+        )
 
     async def leave(
         self,
@@ -159,11 +188,11 @@ class Lanes(Promotion):
         return {one.execution for one in gone}
 
     async def end_attempts(
-        self, ended: Mapping[str, Mapping[Attempt, datetime | None]]
+        self, ended: Mapping[frozenset[ExecutionStatus], Mapping[Attempt, datetime | None]]
     ) -> dict[Attempt, str]:
         """The same for attempts that workers ended; the action of each that counted. Who is next stays `unwritten`.
 
-        They come by the statuses, in SQL's words, that they may end from, each with when it began.
+        They come by the statuses that they may end from, each with when it began.
         """
         leaving = [await self._leave_attempts(*each) for each in ended.items()]
         await self.settle()
@@ -174,13 +203,10 @@ class Lanes(Promotion):
         return {one.key: self.held.lanes[one.lane].action_ref for one in gone}
 
     async def _leave_attempts(
-        self, sources: str, attempts: Collection[Attempt]
+        self, sources: frozenset[ExecutionStatus], attempts: Collection[Attempt]
     ) -> Answer[_GoneAttempt]:
-        return await self.tx.answer_later(
-            _GoneAttempt,
-            _LEAVE_ATTEMPTS.format(sources=sources),
-            attempts=sorted(attempts),
-        )
+        sql = _leave_attempts_from(sources)
+        return await self.tx.answer_later(_GoneAttempt, sql, attempts=sorted(attempts))
 
     async def _gone(
         self, gone: Sequence[_Gone], started: Mapping[ExecutionId, datetime | None]

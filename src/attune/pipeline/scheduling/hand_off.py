@@ -1,14 +1,15 @@
 """What a worker is handed: everything that it needs to begin, but for the definition, which it may know."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
-from attune.kernel.ids import ActionDefinitionId, ExecutionId, IdentityId, LaneId
+from attune.kernel.ids import ActionDefinitionId, ActionId, ExecutionId, IdentityId, LaneId
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.executions.model import Execution
 from attune.pipeline.outbox import Moved
 from attune.pipeline.queues.model import Entry
 from attune.store.database import Answer
@@ -21,6 +22,7 @@ class HandOff(msgspec.Struct, frozen=True, kw_only=True):
     lane: LaneId
     attempt: int
     definition: ActionDefinitionId
+    action: ActionId | None = None
     action_ref: str
     status: ExecutionStatus
     config: dict[str, Any]
@@ -51,7 +53,7 @@ class HandOver:
 
     entries: Sequence[Entry] = ()
     lease: datetime | None = None
-    scheduled: Answer["Scheduled"] = field(default_factory=lambda: Answer([]))
+    scheduled: Sequence[Answer["Scheduled"]] = ()
 
     @property
     def executions(self) -> list[ExecutionId]:
@@ -59,7 +61,7 @@ class HandOver:
 
     def hand_offs(self) -> list[HandOff]:
         """In their order."""
-        rows = {one.id: one for one in self.scheduled.rows}
+        rows = {one.id: one for answer in self.scheduled for one in answer.rows}
         return [
             rows[one.execution].hand_off(one, self.lease)
             for one in self.entries
@@ -78,12 +80,18 @@ class Scheduled(Moved, frozen=True):
     executor: IdentityId | None
     permission_set_refs: list[str] | None
 
+    @classmethod
+    def of(cls, execution: Execution) -> Self:
+        """The same of one whose row is still to be written so."""
+        return cls(*(getattr(execution, name) for name in cls.__struct_fields__))
+
     def hand_off(self, entry: Entry, lease: datetime | None) -> HandOff:
         return HandOff(
             execution=self.id,
             lane=entry.lane,
             attempt=self.attempt,
             definition=entry.definition,
+            action=self.action,
             action_ref=self.action_ref,
             status=self.status,
             config=self.config,

@@ -24,17 +24,12 @@ _ANY_READY: Final = "SELECT execution FROM entry WHERE state = 'ready' LIMIT 1"
 _STATE_COLUMNS: Final = f"""
     {SOME_ASIDE} AS aside,
     (SELECT CAST(s.value AS bigint) FROM setting s WHERE s.name = 'max_concurrent_executions') AS cap,
-    (SELECT CAST(s.value AS float8) FROM setting s WHERE s.name = 'ageing_seconds') AS ageing
+    (SELECT CAST(s.value AS float8) FROM setting s WHERE s.name = 'ageing_seconds') AS ageing,
+    EXISTS (SELECT 1 FROM entry WHERE state = 'ready') AS waiting
 """  # noqa: S608
-# Of many that wait no more are counted than it takes to know whether there are others.
-_STATE: Final = f"""
-    SELECT {_STATE_COLUMNS},
-           (SELECT count(*) FROM (SELECT 1 FROM entry WHERE state = 'ready' LIMIT :enough) r) >= :enough
-               AS waiting
-"""  # noqa: S608
+_STATE: Final = f"SELECT {_STATE_COLUMNS}"
 _STANDING: Final = f"""
     SELECT {", ".join(f"w.{name}" for name in Worker.__struct_fields__)}, {_STATE_COLUMNS},
-           EXISTS (SELECT 1 FROM entry WHERE state = 'ready') AS waiting,
            (SELECT count(*) FROM entry e WHERE e.state = 'handed' AND e.worker = w.id) AS load
       FROM worker w
      WHERE w.id = :worker AND w.status IN ('active', 'error') AND NOT w.cordoned FOR UPDATE OF w
@@ -141,9 +136,9 @@ async def somebody(tx: Tx) -> list[ExecutionId]:
     return await tx.all(ExecutionId, _ANY_READY)
 
 
-async def state_of(tx: Tx, fresh: int, now: datetime) -> Answer[State]:
-    """Told with other statements. `waiting`: there are more than so many."""
-    return await tx.answer_later(State, _STATE, enough=fresh + 1, now=now)
+async def state_of(tx: Tx, now: datetime) -> Answer[State]:
+    """Told with other statements."""
+    return await tx.answer_later(State, _STATE, now=now)
 
 
 async def standing_of(tx: Tx, worker: WorkerId, now: datetime) -> Answer[Standing]:

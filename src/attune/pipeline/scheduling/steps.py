@@ -10,10 +10,12 @@ from attune.bus.topology import worker_queue_name
 from attune.catalog.definitions import Definitions
 from attune.kernel.ids import ExecutionId, WorkerId
 from attune.kernel.messages import ExecutionScheduled, MessageType
-from attune.kernel.statuses import ExecutionStatus, in_words, sources_through
+from attune.kernel.statuses import ExecutionStatus, one_of, sources_through
 from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.outbox import Outbox
+from attune.pipeline.queues.arrivals import Arrivals
+from attune.pipeline.queues.locking import Loners
 from attune.pipeline.queues.model import Entry
 from attune.pipeline.queues.steps import lanes_of_executions
 from attune.pipeline.scheduling.asides import asides
@@ -21,7 +23,7 @@ from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.compatibility import demand_of
 from attune.pipeline.scheduling.decide import NONE_ASIDE, place
 from attune.pipeline.scheduling.hand_off import HandOver, Scheduled
-from attune.pipeline.scheduling.line import ReadyLine, Standing, somebody, state_of
+from attune.pipeline.scheduling.line import ReadyLine, Standing, somebody
 from attune.pipeline.scheduling.model import (
     Assignment,
     Placement,
@@ -29,8 +31,8 @@ from attune.pipeline.scheduling.model import (
     Unplaceable,
     Waiting,
 )
+from attune.pipeline.scheduling.muster import Muster
 from attune.pipeline.scheduling.setbacks import Setbacks
-from attune.pipeline.workers import steps as workers
 from attune.pipeline.workers.decide import takes_work
 from attune.pipeline.workers.model import Worker
 from attune.store.database import Answer, Tx
@@ -53,7 +55,7 @@ _SCHEDULE: Final = f"""
     UPDATE execution SET status = 'scheduled', worker = v.worker, updated = :now
       FROM ROWS(:assigned AS v(execution bigint, worker bigint))
      WHERE execution.id = v.execution
-       AND execution.status IN ({in_words(sources_through(_S.SCHEDULING, _S.SCHEDULED))})
+       AND {one_of("execution.status", sources_through(_S.SCHEDULING, _S.SCHEDULED))}
     RETURNING {_RETURNED}
 """  # noqa: S608 - the words and names are our own
 
@@ -94,36 +96,45 @@ class _Room:
 
 
 class Scheduler:
-    """Steps that need what a process holds: its terms, and the definitions that it has met."""
+    """Steps that need what a process holds: its terms, and what it knows of the definitions and lanes that it has met."""
 
     def __init__(self, terms: Terms, definitions: Definitions) -> None:
         self.terms = terms
+        self.loners = Loners()
         self.setbacks = Setbacks()
         self._definitions = definitions
 
+    def muster(self, tx: Tx, now: datetime) -> Muster:
+        return Muster(tx, now, waits=self.terms.waits)
+
     async def assign(
-        self, tx: Tx, outbox: Outbox, now: datetime, fresh: Sequence[Entry] = ()
+        self,
+        tx: Tx,
+        outbox: Outbox,
+        now: datetime,
+        arrivals: Arrivals | None = None,
+        muster: Muster | None = None,
     ) -> tuple[Unplaceable, ...]:
         """Hand over everything that is ready and finds room among all workers; what nobody can run.
 
-        `fresh` are ready by this transaction. Where nobody else is, there is nothing more to read.
+        The arrivals are ready by this transaction, and left to be written. Where nobody else is, there is nothing more to
+        read. The workers may have been asked for before.
         """
-        first = [one.execution for one in fresh[:1]] or await somebody(tx)
+        arrivals = arrivals or Arrivals()
+        first = [*arrivals.entries][:1] or await somebody(tx)
         if not first:
             return ()
-        present = await workers.lock_present(tx, waits=self.terms.waits)
-        told = await state_of(tx, len(fresh), now)
-        await tx.settle()
+        muster = muster or self.muster(tx, now)
+        present, state = await muster.told()
         if not present.is_whole:
             outbox.hurry(first)
             return ()
-        [state] = told.rows
-        line = ReadyLine(state, () if state.waiting else fresh)
+        line = ReadyLine(state, arrivals.entries.values())
         cap = await self._cap(tx, line)
         room = _Room(present.workers, present.loads, cap, alone=False)
         placement = await self._placed(tx, line, room, now)
         await self._log(tx, room.cap, line, placement, now)
-        given = await self._hand(tx, placement.assigned, outbox, now)
+        given = await self._hand(tx, placement.assigned, now, arrivals)
         worker_of = {one.entry.execution: one.worker for one in placement.assigned}
         outbox.fill(partial(_order, outbox, given, worker_of))
         return tuple(placement.unplaceable)
@@ -151,7 +162,8 @@ class Scheduler:
         room = _Room([standing], loads, await self._cap(tx, line), alone=True)
         placement = await self._placed(tx, line, room, now)
         await self._log(tx, room.cap, line, placement, now)
-        given = await self._hand(tx, placement.assigned, outbox, now)
+        given = await self._hand(tx, placement.assigned, now, Arrivals())
+        outbox.fill(partial(_tell_scheduled, outbox, given))
         return OwnPass(given, tuple(placement.passed_over), standing.incarnation)
 
     async def _cap(self, tx: Tx, line: ReadyLine) -> Cap | None:
@@ -198,24 +210,28 @@ class Scheduler:
         ]
 
     async def _hand(
-        self, tx: Tx, assigned: Sequence[Assignment], outbox: Outbox, now: datetime
+        self, tx: Tx, assigned: Sequence[Assignment], now: datetime, arrivals: Arrivals
     ) -> HandOver:
-        if not assigned:
-            return HandOver()
+        """Arrivals will be written as their workers'; the others have rows, which change."""
         lease = now + self.terms.lease
-        pairs = [(one.entry.execution, one.worker) for one in assigned]
-        await tx.later(_HAND, assigned=pairs, lease=lease)
-        scheduled = await tx.answer_later(Scheduled, _SCHEDULE, assigned=pairs, now=now)
-        outbox.fill(partial(_tell_scheduled, outbox, scheduled))
+        workers_of = {one.entry.execution: one.worker for one in assigned}
+        unwritten = {one.id: one for one in arrivals.hand(workers_of, lease, now)}
+        if entries := [pair for pair in workers_of.items() if pair[0] not in arrivals.entries]:
+            await tx.later(_HAND, assigned=entries, lease=lease)
+        scheduled = [Answer([Scheduled.of(one) for one in unwritten.values()])]
+        if written := [pair for pair in workers_of.items() if pair[0] not in unwritten]:
+            scheduled += [await tx.answer_later(Scheduled, _SCHEDULE, assigned=written, now=now)]
         return HandOver([one.entry for one in assigned], lease, scheduled)
 
 
-def _tell_scheduled(outbox: Outbox, scheduled: Answer[Scheduled]) -> None:
-    for one in scheduled.rows:
-        outbox.moved(one, _S.REQUESTED)
+def _tell_scheduled(outbox: Outbox, given: HandOver) -> None:
+    for answer in given.scheduled:
+        for one in answer.rows:
+            outbox.moved(one, _S.REQUESTED)
 
 
 def _order(outbox: Outbox, given: HandOver, worker_of: Mapping[ExecutionId, WorkerId]) -> None:
+    """The worker tells that it was handed these: before it does, nobody could have seen them move."""
     for one in given.hand_offs():
         worker = worker_of[one.execution]
         order = ExecutionScheduled(
@@ -224,8 +240,9 @@ def _order(outbox: Outbox, given: HandOver, worker_of: Mapping[ExecutionId, Work
             attempt=one.attempt,
             action_ref=one.action_ref,
             lease_expires_at=one.lease_expires_at,
+            is_new=outbox.leave_to_worker(one.execution),
         )
-        outbox.put(MessageType.EXECUTION_SCHEDULED, order, to=worker_queue_name(worker))
+        outbox.order(MessageType.EXECUTION_SCHEDULED, order, to=worker_queue_name(worker))
 
 
 async def fail_unplaceable(

@@ -1,0 +1,38 @@
+"""What SQLite is told: a short list or table is its values, because SQLite reads JSON again for every column."""
+
+from attune.store.dialect import for_sqlite
+
+MOVE = """
+    UPDATE parcel SET state = v.state, sent_at = :now FROM ROWS(:moves AS v(id bigint, state text))
+     WHERE parcel.id = v.id AND parcel.label = ANY(:labels::text[])
+"""
+
+
+def test_an_update_from_one_row_has_its_values_in_it() -> None:
+    one = for_sqlite(MOVE, (("moves", 1),)).sql
+    assert "SET state = ?2, sent_at = ?3" in one
+    assert "parcel.id = ?1" in one
+    assert "FROM json_each(?4)" in one
+
+
+def test_a_table_of_few_rows_has_their_values() -> None:
+    two = for_sqlite(MOVE, (("moves", 2),)).sql
+    assert "SET state = v.state, sent_at = ?1" in two
+    assert (
+        "FROM (SELECT column1 AS id, column2 AS state FROM (VALUES (?2, ?3), (?4, ?5))) AS v" in two
+    )
+    assert "FROM json_each(?6)" in two
+
+
+def test_a_list_of_few_is_its_elements() -> None:
+    assert "parcel.label IN (?3)" in for_sqlite(MOVE, (("labels", 1),)).sql
+    assert "parcel.label IN (?3, ?4)" in for_sqlite(MOVE, (("labels", 2),)).sql
+
+
+def test_what_may_be_short_is_told() -> None:
+    assert for_sqlite(MOVE).plural == ("moves", "labels")
+    assert for_sqlite("SELECT v.id FROM ROWS(:moves AS v(id bigint))").plural == ("moves",)
+
+
+def test_a_name_that_is_met_again_has_its_number() -> None:
+    assert for_sqlite("SELECT :a, :b, :a").sql == "SELECT ?1, ?2, ?1"
