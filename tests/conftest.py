@@ -1,6 +1,10 @@
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# What stands beside the tests asserts as well, and is to say what it found.
+pytest.register_assert_rewrite("tests.contract", "tests.e2e", "tests.unit", "harness")
 
 pytest_plugins = ["harness.fixtures"]
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import aiormq
 import pytest
+import uvloop
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
 from pamqp.common import FieldTable
@@ -96,6 +97,33 @@ async def test_a_bus_that_is_closed_while_its_consumers_return_ends_soon(
             await subscription.cancel()
             await bus.close()
     await publisher.close()
+
+
+def test_what_is_posted_in_any_moment_of_a_break_arrives(
+    rabbitmq_url: str, proxy_to: Callable[[str], FaultProxy]
+) -> None:
+    """On the loop of our processes, whose streams raise as soon as they are closed."""
+    proxy = proxy_to(rabbitmq_url)
+
+    async def post_through_breaks() -> None:
+        bus, inbox = bus_at(proxy.url_for(rabbitmq_url)), Inbox()
+        await bus.start()
+        await bus.consume(ENFORCEMENTS, inbox)
+        posted: list[Awaitable[None]] = []
+        for _ in range(10):
+            cutting = asyncio.create_task(asyncio.to_thread(proxy.cut))
+            while bus.connected or not cutting.done():
+                posted.append(bus.post((None, enforcement(len(posted)))))
+                await asyncio.sleep(0)
+            await asyncio.to_thread(proxy.heal)
+            await asyncio.gather(*posted)
+        async with asyncio.timeout(20):
+            while len(set(inbox.numbers)) < len(posted):
+                await asyncio.sleep(0.01)
+        await bus.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(post_through_breaks())
 
 
 async def test_a_consumer_that_leaves_while_a_session_is_built_is_no_loss(

@@ -81,17 +81,23 @@ class LeanChannel(Channel):
             self._on_confirm(frame.delivery_tag, multiple, isinstance(frame, Basic.Ack))
 
     @property
-    def is_full(self) -> bool:
-        """Whether what was written is still to be taken by the socket, more or less."""
-        return self._stream.transport.get_write_buffer_size() > _ENOUGH
+    def takes_more(self) -> bool:
+        """Whether the connection is open, and the socket has taken most of what was written.
+
+        A stream that is closed raises whatever it is asked, before anybody else hears of its end.
+        """
+        stream = self._stream
+        return not stream.is_closing() and stream.transport.get_write_buffer_size() <= _ENOUGH
 
     def write(self, frames: bytes) -> None:
-        """Whole frames, beside those that the driver writes itself."""
+        """Whole frames, beside those that the driver writes itself; only while it takes more."""
         self._stream.write(frames)
 
     async def drain(self) -> None:
         """Return when the socket has taken most of what was written, or raise why it never will."""
         await self._stream.drain()
+        if self._stream.is_closing():
+            raise BusUnavailable("The connection is closed.")
 
 
 async def open_channel(

@@ -29,9 +29,9 @@ class _Line:
 
     def write(self, unsent: deque[Batch]) -> bool:
         """Whether all of it went, and there is room for more."""
-        if frames := self._next(unsent):
+        if self._channel.takes_more and (frames := self._next(unsent)):
             self._channel.write(b"".join(frames))
-        return not unsent and not self._channel.is_full
+        return not unsent and self._channel.takes_more
 
     def _next(self, unsent: deque[Batch]) -> list[bytes]:
         frames: list[bytes] = []
