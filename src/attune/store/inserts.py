@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import starmap
 from operator import attrgetter
 from typing import Any
 
@@ -20,20 +21,24 @@ _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True)
 class Insert:
-    """The statement for each database, how a struct becomes its values, and which of them need encoding."""
+    """The statement for each database, how a struct becomes its values, and which of them need encoding.
+
+    `sparse` is the row as JSON, without what is null: to read that would take the server a third of its time.
+    """
 
     table: str
     for_postgresql: str
     for_sqlite: str
     pick: Callable[[msgspec.Struct], tuple[Any, ...]]
-    as_json: bool
+    sparse: type[msgspec.Struct] | None
     sqlite_encoders: tuple[tuple[int, Encoder], ...]
 
     def values_of(self, rows: Sequence[msgspec.Struct]) -> list[Any]:
         """As PostgreSQL's statement takes them: one JSON text, or where there are bytes one array for each column."""
-        if self.as_json:
-            return [json_text(rows)]
-        return list(zip(*map(self.pick, rows), strict=True))
+        values = map(self.pick, rows)
+        if self.sparse is not None:
+            return [json_text([*starmap(self.sparse, values)])]
+        return list(zip(*values, strict=True))
 
     def rows_of(self, rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
         """One list for each row, as SQLite's executemany takes them."""
@@ -61,7 +66,7 @@ def insert_plan(table: sa.Table, kind: type[msgspec.Struct], skip_existing: bool
         for_postgresql=f"{into} {source}{end}",
         for_sqlite=f"{into} VALUES ({', '.join('?' for _ in names)}){end}",
         pick=_picker(names),
-        as_json=as_json,
+        sparse=_sparse(kind.__name__, names) if as_json else None,
         sqlite_encoders=_encoders(types, _SQLITE_ENCODERS),
     )
 
@@ -81,6 +86,10 @@ def _from_json(names: tuple[str, ...], types: list[str]) -> str:
     """Far cheaper for this process than arrays, whose elements its driver encodes one by one."""
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
     return f"SELECT {', '.join(names)} FROM json_to_recordset($1::json) AS sent({columns})"
+
+
+def _sparse(name: str, columns: tuple[str, ...]) -> type[msgspec.Struct]:
+    return msgspec.defstruct(name, [(each, Any, None) for each in columns], omit_defaults=True)
 
 
 def _from_arrays(names: tuple[str, ...], types: list[str]) -> str:
