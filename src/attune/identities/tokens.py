@@ -1,6 +1,7 @@
 """Tokens: JWT signed with HS256. Whoever has the secret can make one, and needs nothing else for it."""
 
 import hashlib
+from collections import OrderedDict
 from typing import Any, Final
 
 import jwt
@@ -40,7 +41,7 @@ class Tokens:
         self._jws = jwt.PyJWS(algorithms=[])
         self._jws.register_algorithm(_ALGORITHM, _Hs256(hashlib.sha256))
         self._decoder = msgspec.json.Decoder(Claims)
-        self._proven: dict[str, Claims] = {}
+        self._proven: OrderedDict[str, Claims] = OrderedDict()
 
     def pair(self, identity: IdentityId, login: str) -> TokenPair:
         return TokenPair(
@@ -87,7 +88,7 @@ class Tokens:
     def _keep(self, token: str, claims: Claims) -> Claims:
         """A signature stays what it is. Only what was proven is kept, so nobody without the secret fills this."""
         if len(self._proven) >= _KEPT_AT_MOST:
-            del self._proven[next(iter(self._proven))]
+            self._proven.popitem(last=False)
         self._proven[token] = claims
         return claims
 

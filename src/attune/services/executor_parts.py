@@ -18,6 +18,7 @@ from attune.pipeline.processors.scheduled_timeout import (
     ExecutionTimeoutConfig,
     ExecutionTimeoutMonitor,
 )
+from attune.pipeline.processors.tidying import Tidying
 from attune.pipeline.processors.worker_health import (
     LostWorkers,
     WorkerProbes,
@@ -46,6 +47,7 @@ def executor_parts(base: Base, flow: Flow) -> list[Part]:
         RetryRelease(flow, base.clock),
         *_monitors(base, flow),
         Alerts(flow, base.clock),
+        Tidying(base.database, base.clock),
     ]
 
 

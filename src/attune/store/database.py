@@ -188,6 +188,11 @@ class Database(ABC):
                     await self._clock.sleep(delay * self._random.uniform(0.5, 1.5))
         return await run(step, *args, **kwargs)
 
+    async def tidy(self, table: sa.Table, at_least: int) -> int | None:  # noqa: ARG002
+        """Take away what is left of changed and deleted rows, where they lie in the way of those that are looked for: how
+        many had to stay, because somebody may still read them. None where there are fewer than so many, or none at all."""
+        return None
+
     def listen(self, topic: str, listener: Listener) -> Callable[[], None]:
         """Call `listener` with the key of each wake; with "" when wakes may have been missed. Returns the way to stop."""
         listeners = self._listeners.setdefault(topic, [])

@@ -8,7 +8,9 @@ read-only step runs without a transaction until it asks for a second.
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
+
+import sqlalchemy as sa
 
 from attune.kernel.clock import Clock
 from attune.kernel.errors import DatabaseUnavailable
@@ -19,11 +21,16 @@ from attune.store.notifications import NotificationListener
 from attune.store.postgresql_connect import connect
 from attune.store.postgresql_errors import DRIVER_ERRORS, translated
 from attune.store.postgresql_pool import SessionPool
-from attune.store.postgresql_session import Session
+from attune.store.postgresql_session import Call, Session
 from attune.store.postgresql_tx import READ_ONLY, PostgreSQLTx, SingleStatementTx, SnapshotNeeded
+from attune.store.schema import SCHEMA
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+_DEAD_ROWS: Final = "SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = to_regclass($1)"
+# Whoever is at it already does the same. Indexes are what it is about; to give pages back would lock everybody out.
+_VACUUM: Final = "VACUUM (SKIP_LOCKED, INDEX_CLEANUP on, TRUNCATE off) {table}"
 
 
 class PostgreSQLDatabase(Database):
@@ -64,6 +71,16 @@ class PostgreSQLDatabase(Database):
         await self._notifications.stop()
         if pool is not None:
             await pool.close()
+
+    async def tidy(self, table: sa.Table, at_least: int) -> int | None:
+        async with self._session() as session:
+            try:
+                if await _dead_rows(session, table) < at_least:
+                    return None
+                await session.ask(Call(_VACUUM.format(table=table.name)))
+                return await _dead_rows(session, table)
+            except DRIVER_ERRORS as error:
+                raise translated(error, self._server) or error from error
 
     async def _run(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         async with self._session() as session:
@@ -126,3 +143,8 @@ class PostgreSQLDatabase(Database):
         return await connect(
             self._url, timeout=self._connect_timeout, command_timeout=self._command_timeout
         )
+
+
+async def _dead_rows(session: Session, table: sa.Table) -> int:
+    [told] = await session.ask(Call(_DEAD_ROWS, [f"{SCHEMA}.{table.name}"]))
+    return int(told.rows[0][0]) if told.rows else 0

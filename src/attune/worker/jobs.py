@@ -1,6 +1,7 @@
 """What a worker has in its hands: each attempt at most once, from its start to its written end."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -46,8 +47,8 @@ class Jobs:
     def __init__(self, workshop: Workshop) -> None:
         self._shop = workshop
         self._jobs: dict[Key, Job] = {}
-        self._begun: dict[Key, None] = {}
-        self._cancelled: dict[tuple[ExecutionId, int | None], None] = {}
+        self._begun: OrderedDict[Key, None] = OrderedDict()
+        self._cancelled: OrderedDict[tuple[ExecutionId, int | None], None] = OrderedDict()
 
     @property
     def reports(self) -> Reports:
@@ -189,11 +190,14 @@ class Jobs:
             _log.error("An execution was lost sight of.", execution_id=key[0], exc_info=error)
 
 
-def _remember(known: dict[K, None], key: K) -> None:
-    """The oldest are forgotten: nobody reads rows for as long as it takes to run so many others."""
+def _remember(known: OrderedDict[K, None], key: K) -> None:
+    """The oldest are forgotten: nobody reads rows for as long as it takes to run so many others.
+
+    A plain dict passes all that left it on its way to the first one.
+    """
     known[key] = None
     if len(known) > _REMEMBERED:
-        del known[next(iter(known))]
+        known.popitem(last=False)
 
 
 def _unrun(hand_off: HandOff, reason: str) -> Ended:
