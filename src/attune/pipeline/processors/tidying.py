@@ -11,7 +11,7 @@ from attune.store.schema import entry
 
 
 class TidyingConfig(DutyConfig, frozen=True, kw_only=True):
-    """`dead_rows` are worth it. As many hold up an admission for as long as it takes itself."""
+    """`dead_rows` are worth it. What 120,000 executions left made the look for the next one nine times as long."""
 
     interval: float = 2.0
     dead_rows: int = 10_000
