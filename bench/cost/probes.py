@@ -42,10 +42,10 @@ def probes(plane: ControlPlane) -> Iterator[Ledger]:
     with ExitStack() as stack:
         for place, name in STAGES:
             put(stack, ledger, place, _stage(ledger, name))
-        for port in ("run", "read"):
+        for port in ("run", "jot", "read"):
             wrap(stack, Database, port, _step(ledger, port))
         if isinstance(plane.database, SQLiteDatabase):
-            put(stack, ledger, "attune.store.sqlite_threads:Writer.transact", _group(ledger))
+            put(stack, ledger, "attune.store.sqlite_threads:Writer._transact", _group(ledger))
             for method in ("_fetch", "_execute", "_write"):
                 put_on(stack, ledger, SQLiteTx, method, _statement(ledger))
         else:
@@ -82,8 +82,9 @@ def _step(ledger: Ledger, port: str) -> Wrapper:
         async def run(database: Database, step: Any, *args: Any, **kwargs: Any) -> Any:
             if _unseen.get():
                 return await original(database, step, *args, **kwargs)
-            ledger.count("steps that write" if port == "run" else "steps that read")
-            if port == "run" and isinstance(database, PostgreSQLDatabase):
+            writes = port != "read"
+            ledger.count("steps that write" if writes else "steps that read")
+            if writes and isinstance(database, PostgreSQLDatabase):
                 ledger.count("commits")
             name = stage_of_step(step)
             timed = _stage(ledger, name)(_as_coroutine_function(step))
@@ -129,12 +130,12 @@ def _group(ledger: Ledger) -> Wrapper:
     """SQLite's writer: steps that wait share a commit, so those are counted here."""
 
     def wrapper(original: Any) -> Any:
-        def transact(writer: Any, first: Any) -> Any:
+        def transact(writer: Any, first: Any, *rest: Any) -> Any:
             if first.context.get(_unseen, False):
-                return original(writer, first)
+                return original(writer, first, *rest)
             ledger.count("commits")
             span = Span(_COMMIT, lambda span: ledger.note_statement(span, 0, counts=False))
-            return span.call(original, writer, first)
+            return span.call(original, writer, first, *rest)
 
         return transact
 

@@ -23,7 +23,7 @@ from attune.pipeline.rules.book import RuleBook
 from attune.pipeline.running import Done
 from attune.pipeline.scheduling.model import Terms, Unplaceable
 from attune.pipeline.worker_flow import WorkerFlow
-from attune.store.database import Database, Tx
+from attune.store.database import FEW, Database, Tx
 
 _ORDERS_AT_ONCE: Final = 500
 
@@ -42,7 +42,8 @@ class Flow(WorkerFlow):
 
     async def record_events(self, new: Sequence[NewEvent]) -> list[Event]:
         """In their order, all of them or none."""
-        return await self._run(self._record_step, new)
+        write = self._jot if len(new) <= FEW else self._run
+        return await write(self._record_step, new)
 
     async def request(self, order: Order) -> list[Execution]:
         """The executions, in the order of their requests, once they are safe. Many callers share a commit."""
@@ -62,7 +63,8 @@ class Flow(WorkerFlow):
         return await self._run(self._cancel_step, execution_id)
 
     async def _request(self, orders: list[Order]) -> list[list[Execution] | Exception]:
-        return await self._run(self._request_step, orders)
+        write = self._jot if sum(len(one.requests) for one in orders) <= FEW else self._run
+        return await write(self._request_step, orders)
 
     async def _request_step(
         self, tx: Tx, orders: list[Order]

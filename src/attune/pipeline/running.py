@@ -45,8 +45,15 @@ class Running:
         self._through = through
 
     async def _run(self, step: Step[P, Done[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a step, then end what nobody can run. That frees slots for others, of whom the same may be true."""
-        done = await self.database.run(step, *args, **kwargs)
+        """Run a step, then end what it found that nobody can run."""
+        return await self._placed(await self.database.run(step, *args, **kwargs))
+
+    async def _jot(self, step: Step[P, Done[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for a step that is known to be short."""
+        return await self._placed(await self.database.jot(step, *args, **kwargs))
+
+    async def _placed(self, done: Done[T]) -> T:
+        """End what nobody can run. That frees slots for others, of whom the same may be true."""
         unplaceable = done.unplaceable
         while unplaceable:
             unplaceable = (await self.database.run(self._fail_step, unplaceable)).unplaceable

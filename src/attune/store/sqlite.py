@@ -5,6 +5,7 @@ transaction costs one hop between threads. Each step has its savepoint in the sh
 fails is undone alone. Nobody is answered before the commit that holds his step is on the disk.
 
 A glance is driven on the event loop: a row by its key takes 30 us, a hop to a thread and back three to ten times that.
+So is a jot, with its commit, while the writer's thread has nothing to do and the disk is quick; else it goes the usual way.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import random
 import sqlite3
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -22,13 +24,14 @@ from attune.kernel.errors import DatabaseUnavailable
 from attune.store.database import Database, Step, Tx
 from attune.store.ownership import Ownership
 from attune.store.sqlite_errors import translated
-from attune.store.sqlite_threads import Answerer, Job, Jobs, Reader, Writer
+from attune.store.sqlite_threads import Answerer, Job, Jobs, Reader, Worker, Writer, waiting_job
 from attune.store.sqlite_tx import IdCounters
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 _READERS: Final = 2
+_QUICK_COMMIT: Final = 0.002  # seconds for which everybody on the event loop may be kept waiting
 
 _PRAGMAS: Final = (
     "PRAGMA journal_mode = WAL",
@@ -49,27 +52,34 @@ class SQLiteDatabase(Database):
         self._ownership = Ownership(path)
         self._writes: Jobs = queue.SimpleQueue()
         self._reads: Jobs = queue.SimpleQueue()
+        self._jots: Jobs = queue.SimpleQueue()
+        self._writer: Writer | None = None
+        self._in_thread = 0  # writes that the writer's thread has and we have not heard of
         self._threads: list[threading.Thread] = []
         self._glances: Reader | None = None
 
     async def open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._ownership.take()
-        answer = self._answerer(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
         ids = IdCounters()
         try:
-            writer = Writer(self._connect(), ids, self._writes)
+            writer = self._writer = Writer(self._connect(), ids, self._busy_timeout)
             readers = [Reader(self._connect(read_only=True), ids) for _ in range(_READERS)]
             self._glances = Reader(self._connect(read_only=True, waits=False), ids)
         except sqlite3.Error as error:
             self._ownership.release()
             raise translated(error) or error from error
-        served = [(writer, self._writes), *((reader, self._reads) for reader in readers)]
+        served: list[tuple[Worker, Jobs, Answerer]] = [(writer, self._writes, self._written)]
+        served += [(reader, self._reads, self._settle) for reader in readers]
         self._threads = [
             threading.Thread(
-                target=worker.work, args=(jobs, answer), name=f"attune-sqlite-{i}", daemon=True
+                target=worker.work,
+                args=(jobs, partial(_call_on, loop, answer)),
+                name=f"attune-sqlite-{i}",
+                daemon=True,
             )
-            for i, (worker, jobs) in enumerate(served)
+            for i, (worker, jobs, answer) in enumerate(served)
         ]
         for thread in self._threads:
             thread.start()
@@ -80,6 +90,7 @@ class SQLiteDatabase(Database):
         if glances is None:
             return
         glances.close()
+        self._leave_to_thread()
         self._writes.put(None)
         for _ in range(_READERS):
             self._reads.put(None)
@@ -88,29 +99,60 @@ class SQLiteDatabase(Database):
         self._ownership.release()
 
     async def _run(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._submit(self._writes, lambda tx: step(tx, *args, **kwargs))
+        job = self._accepted(step, *args, **kwargs)
+        self._write(job)
+        result: T = await job.waiter
+        return result
+
+    async def _jot(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        job = self._accepted(step, *args, **kwargs)
+        if self._jots.empty():
+            asyncio.get_running_loop().call_soon(self._jot_down)
+        self._jots.put(job)
+        result: T = await job.waiter
+        return result
 
     async def _read(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._submit(self._reads, lambda tx: step(tx, *args, **kwargs))
+        job = self._accepted(step, *args, **kwargs)
+        self._reads.put(job)
+        result: T = await job.waiter
+        return result
 
     async def _glance(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._glances is None:
             raise _closed()
         job = _job(lambda tx: step(tx, *args, **kwargs))
-        self._settle(self._glances.transact(job))
+        self._settle(self._glances.look(job))
         result: T = await job.waiter
         return result
 
-    async def _submit(self, jobs: Jobs, step: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
+    def _accepted(self, step: Step[P, T], *args: P.args, **kwargs: P.kwargs) -> Job:
         if not self._threads:
             raise _closed()
-        job = _job(step)
-        jobs.put(job)
-        result: T = await job.waiter
-        return result
+        return _job(lambda tx: step(tx, *args, **kwargs))
 
-    def _answerer(self, loop: asyncio.AbstractEventLoop) -> Answerer:
-        return lambda jobs: _call_on(loop, self._settle, jobs)
+    def _write(self, job: Job) -> None:
+        self._in_thread += 1
+        self._writes.put(job)
+
+    def _written(self, jobs: Sequence[Job]) -> None:
+        self._in_thread -= len(jobs)
+        self._settle(jobs)
+
+    def _jot_down(self) -> None:
+        """All that came in this turn of the event loop, in one commit. What takes too long for that has a turn of its own."""
+        writer = self._writer
+        if writer is None or self._in_thread or writer.commit_seconds > _QUICK_COMMIT:
+            self._leave_to_thread()
+        elif (first := waiting_job(self._jots)) is not None:
+            jobs = writer.transact_at_once(first, self._jots)
+            if not self._jots.empty():
+                asyncio.get_running_loop().call_soon(self._jot_down)
+            self._settle(jobs)
+
+    def _leave_to_thread(self) -> None:
+        while (job := waiting_job(self._jots)) is not None:
+            self._write(job)
 
     def _settle(self, jobs: Sequence[Job]) -> None:
         for job in jobs:

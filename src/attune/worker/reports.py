@@ -17,7 +17,7 @@ from attune.pipeline.completion.steps import complete, report_running
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.flow import Flow
 from attune.pipeline.outbox import Outbox
-from attune.store.database import Tx
+from attune.store.database import FEW, Tx
 from attune.worker.assembly import encoded
 
 _FIRST_DELAY: Final = 0.1
@@ -51,7 +51,7 @@ class Reports:
     async def running(self, started: Sequence[Started]) -> None:
         """A report that fails is only late: the end tells the same and more."""
         try:
-            told = await self._flow.database.run(self._running_step, started)
+            told = await self._flow.database.jot(self._running_step, started)
         except AttuneError as error:
             _log.warning("Could not report what runs.", error=str(error))
             return
@@ -62,10 +62,11 @@ class Reports:
         await self._ends.stop()
 
     async def _complete(self, ended: list[Ended]) -> list[Exception | None]:
-        delay = _FIRST_DELAY
+        delay, database = _FIRST_DELAY, self._flow.database
+        write = database.jot if len(ended) <= FEW else database.run
         while True:
             try:
-                completed = await self._flow.database.run(self._complete_step, ended)
+                completed = await write(self._complete_step, ended)
                 self.on_handed(completed)
                 _tell_late(completed.late)
                 return [None] * len(ended)

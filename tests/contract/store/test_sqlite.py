@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from attune.kernel.errors import DatabaseUnavailable, StepMisuse
+from attune.kernel.errors import DatabaseUnavailable, NotFound, StepMisuse
 from attune.store.database import Database, Tx
-from attune.store.sqlite_threads import Job, Writer
+from attune.store.sqlite import SQLiteDatabase
+from attune.store.sqlite_threads import Job, Jobs, Writer
 from tests.contract.store.world import SQLiteWorld, add, labels
 
 
@@ -59,14 +60,106 @@ async def test_a_glance_waits_for_nobody_who_holds_the_file(database: Database) 
     assert await database.read(milliseconds) > 0
 
 
+async def _thread(tx: Tx) -> int:
+    await labels(tx)
+    return threading.get_ident()
+
+
+async def test_a_jot_is_written_on_the_event_loop_and_a_run_is_not(database: Database) -> None:
+    assert await database.jot(_thread) == threading.get_ident()
+    assert await database.run(_thread) != threading.get_ident()
+    assert await database.jot(_thread) == threading.get_ident()
+
+
+async def test_a_jot_that_meets_a_run_goes_with_it(database: Database) -> None:
+    """One connection, and never two at it."""
+    runs = [asyncio.create_task(database.run(_thread)) for _ in range(3)]
+    jots = [asyncio.create_task(database.jot(_thread)) for _ in range(3)]
+    threads = {*await asyncio.gather(*runs), *await asyncio.gather(*jots)}
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+async def test_jots_of_one_turn_share_a_commit_and_each_fails_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    transact = Writer.transact_at_once
+
+    def counted(writer: Writer, first: Job, waiting: Jobs) -> object:
+        jobs = transact(writer, first, waiting)
+        sizes.append(len(jobs))
+        return jobs
+
+    async def fail(tx: Tx) -> None:
+        await add(tx, "lost")
+        raise NotFound("nothing here")
+
+    monkeypatch.setattr(Writer, "transact_at_once", counted)
+    jots = [database.jot(add, "a"), database.jot(fail), database.jot(add, "b")]
+    outcomes = await asyncio.gather(*jots, return_exceptions=True)
+    assert sizes == [3]
+    assert isinstance(outcomes[1], NotFound)
+    assert await database.run(labels) == ["a", "b"]
+
+
+async def test_nobody_on_the_event_loop_waits_for_a_slow_disk(database: Database) -> None:
+    """Its commits go to the thread, until it is quick again."""
+    assert isinstance(database, SQLiteDatabase)
+    writer = database._writer
+    assert writer is not None
+    writer.commit_seconds = 0.01
+    assert await database.jot(_thread) != threading.get_ident()
+    for _ in range(100):
+        if await database.jot(_thread) == threading.get_ident():
+            break
+    assert await database.jot(_thread) == threading.get_ident()
+
+
+async def test_nobody_on_the_event_loop_waits_for_who_holds_the_file(
+    world: SQLiteWorld, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There a jot finds a conflict at once; it is tried again in the thread, which may wait."""
+    tries: list[tuple[bool, bool]] = []
+    loop, tried_again = asyncio.get_running_loop(), asyncio.Event()
+    transact = Writer._transact
+
+    def noted(writer: Writer, first: Job, waiting: Jobs, patience: float) -> object:
+        jobs = transact(writer, first, waiting, patience)
+        tries.append((threading.current_thread() is threading.main_thread(), patience > 0))
+        if len(tries) == 2:
+            loop.call_soon_threadsafe(tried_again.set)
+        return jobs
+
+    monkeypatch.setattr(Writer, "_transact", noted)
+    await world.go_away()
+    jot = asyncio.create_task(database.jot(add, "a"))
+    await tried_again.wait()
+    await world.come_back()
+    await jot
+    assert tries[:2] == [(True, False), (False, True)]
+    assert await database.run(labels) == ["a"]
+
+
+async def test_closing_lets_jots_finish(world: SQLiteWorld, database: Database) -> None:
+    jots = [asyncio.create_task(database.jot(add, f"n{n}")) for n in range(5)]
+    await asyncio.sleep(0)
+    await database.close()
+    await asyncio.gather(*jots)
+    again = world.database()
+    await again.open()
+    assert len(await again.run(labels)) == 5
+    await again.close()
+
+
 async def test_steps_that_wait_share_a_commit(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = []
     transact = Writer.transact
 
-    def counted(writer: Writer, first: Job) -> object:
-        jobs = transact(writer, first)
+    def counted(writer: Writer, first: Job, waiting: Jobs) -> object:
+        jobs = transact(writer, first, waiting)
         sizes.append(len(jobs))
         return jobs
 

@@ -70,6 +70,35 @@ async def test_reads_go_on_beside_writes(database: Database) -> None:
     assert len(await database.read(labels)) == 50
 
 
+async def test_a_jot_is_a_run(database: Database) -> None:
+    """It is committed when it returns, whole or not at all; its effects follow, and a conflict is tried again."""
+    told, tries = [], []
+
+    async def told_of(tx: Tx) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise Contention("another was first")
+        await add(tx, "a")
+        tx.on_commit(lambda: told.append("a"))
+
+    async def fails(tx: Tx) -> None:
+        await add(tx, "b")
+        tx.on_commit(lambda: told.append("b"))
+        raise Boom
+
+    await database.jot(told_of)
+    assert (told, len(tries)) == (["a"], 2)
+    assert await database.read(labels) == ["a"]
+    with pytest.raises(Boom):
+        await database.jot(fails)
+    assert told == ["a"]
+    await asyncio.gather(
+        *(database.jot(add, f"j{n:02}") for n in range(20)),
+        *(database.run(add, f"r{n:02}") for n in range(20)),
+    )
+    assert len(await database.read(labels)) == 41
+
+
 async def test_a_glance_is_a_read(database: Database) -> None:
     """It sees what was committed before it, on one snapshot, writes nothing, and fails in the same words."""
 
@@ -299,7 +328,7 @@ async def test_f34_a_wake_never_fails_a_commit_by_its_size(database: Database) -
 async def test_a_closed_database_says_so(database: Database) -> None:
     await database.close()
     await database.close()
-    for ask in (database.run, database.read, database.glance):
+    for ask in (database.run, database.jot, database.read, database.glance):
         with pytest.raises(DatabaseUnavailable, match="closed"):
             await ask(labels)
 
