@@ -6,7 +6,7 @@
     await database.run(rename, rule, "On disk full")
 
 A step sees nothing but its transaction and its arguments, and awaits nothing but the transaction: on
-SQLite it is driven to its end in the writer's thread. It may run again after a conflict, so it changes
+SQLite it is driven to its end without a pause. It may run again after a conflict, so it changes
 nothing else; what must follow the commit goes to `tx.on_commit`.
 """
 
