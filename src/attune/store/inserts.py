@@ -1,11 +1,11 @@
-"""A batch insert: worked out once for a table and a struct, then one statement for any number of rows."""
+"""A batch insert: worked out once for a table and a struct, then few statements for any number of rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import starmap
+from itertools import chain, starmap
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -17,6 +17,7 @@ from attune.store.values import json_text, to_micros
 Encoder = Callable[[Any], Any]
 
 _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
+_ROWS_AT_ONCE: Final = (50, 10, 1)  # in a statement for SQLite, which keeps few of them prepared
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,10 @@ class Insert:
 
     table: str
     for_postgresql: str
-    for_sqlite: str
+    skip_existing: bool
     pick: Callable[[msgspec.Struct], tuple[Any, ...]]
     sparse: type[msgspec.Struct] | None
-    sqlite_encoders: tuple[tuple[int, Encoder], ...]
+    columns: "tuple[_Column, ...]"
 
     def values_of(self, rows: Sequence[msgspec.Struct]) -> list[Any]:
         """As PostgreSQL's statement takes them: one JSON text, or where there are bytes one array for each column."""
@@ -40,14 +41,38 @@ class Insert:
             return [json_text([*starmap(self.sparse, values)])]
         return list(zip(*values, strict=True))
 
-    def rows_of(self, rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
-        """One list for each row, as SQLite's executemany takes them."""
-        found = [list(self.pick(row)) for row in rows]
-        for i, encode in self.sqlite_encoders:
-            for values in found:
-                if values[i] is not None:
-                    values[i] = encode(values[i])
-        return found
+    def for_sqlite(self, rows: Sequence[msgspec.Struct]) -> Iterator[tuple[str, list[Any]]]:
+        """Statements for some rows each, and their values. What is null in all of them is left out: the driver takes
+        longer for a null than for a value."""
+        start = 0
+        while start < len(rows):
+            count = next(size for size in _ROWS_AT_ONCE if size <= len(rows) - start)
+            yield self._some(rows[start : start + count])
+            start += count
+
+    def _some(self, rows: Sequence[msgspec.Struct]) -> tuple[str, list[Any]]:
+        names: list[str] = []
+        sent: list[Sequence[Any]] = []
+        columns = zip(*map(self.pick, rows), strict=True)
+        for (name, encode, has_default), values in zip(self.columns, columns, strict=True):
+            if values[0] is None and not has_default and values.count(None) == len(values):
+                continue
+            names.append(name)
+            sent.append(values if encode is None else _encoded(values, encode))
+        text = _sqlite_text(self.table, tuple(names), len(rows), self.skip_existing)
+        return text, [*chain.from_iterable(zip(*sent, strict=True))]
+
+
+class _Column(NamedTuple):
+    """`encode` is how SQLite takes a value that is not null. One with a default is never left out."""
+
+    name: str
+    encode: Encoder | None
+    has_default: bool
+
+
+def _encoded(values: Sequence[Any], encode: Encoder) -> list[Any]:
+    return [None if value is None else encode(value) for value in values]
 
 
 @cache
@@ -57,17 +82,22 @@ def insert_plan(table: sa.Table, kind: type[msgspec.Struct], skip_existing: bool
     if unknown:
         raise StepMisuse(f"{table.name} has no columns {unknown}, which {kind.__name__} has")
     types = [_postgresql_type(table.columns[name]) for name in names]
-    end = " ON CONFLICT DO NOTHING" if skip_existing else ""
-    into = f"INSERT INTO {table.name} ({', '.join(names)})"
     as_json = "bytea" not in types
     source = _from_json(names, types) if as_json else _from_arrays(names, types)
     return Insert(
         table=table.name,
-        for_postgresql=f"{into} {source}{end}",
-        for_sqlite=f"{into} VALUES ({', '.join('?' for _ in names)}){end}",
+        for_postgresql=_insert_text(table.name, names, source, skip_existing),
+        skip_existing=skip_existing,
         pick=_picker(names),
         sparse=_sparse(kind.__name__, names) if as_json else None,
-        sqlite_encoders=_encoders(types, _SQLITE_ENCODERS),
+        columns=tuple(
+            _Column(
+                name,
+                _SQLITE_ENCODERS.get(type_),
+                table.columns[name].server_default is not None,
+            )
+            for name, type_ in zip(names, types, strict=True)
+        ),
     )
 
 
@@ -78,8 +108,16 @@ _SQLITE_ENCODERS: dict[str, Encoder] = {
 }
 
 
-def _encoders(types: list[str], known: dict[str, Encoder]) -> tuple[tuple[int, Encoder], ...]:
-    return tuple((i, known[kind]) for i, kind in enumerate(types) if kind in known)
+def _insert_text(table: str, names: Sequence[str], source: str, skip_existing: bool) -> str:
+    end = " ON CONFLICT DO NOTHING" if skip_existing else ""
+    return f"INSERT INTO {table} ({', '.join(names)}) {source}{end}"
+
+
+@cache
+def _sqlite_text(table: str, names: tuple[str, ...], count: int, skip_existing: bool) -> str:
+    row = f"({', '.join('?' for _ in names)})"
+    source = f"VALUES {', '.join([row] * count)}"
+    return _insert_text(table, names, source, skip_existing)
 
 
 def _from_json(names: tuple[str, ...], types: list[str]) -> str:

@@ -89,8 +89,9 @@ class SQLiteTx(Tx):
 
     def _write(self, insert: Insert, rows: Sequence[msgspec.Struct]) -> int:
         self._check_usable()
+        execute = self._connection.execute
         try:
-            return self._connection.executemany(insert.for_sqlite, insert.rows_of(rows)).rowcount
+            return sum(execute(*each).rowcount for each in insert.for_sqlite(rows))
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 

@@ -161,7 +161,7 @@ async def test_a_table_that_changed_since_it_was_read_is_read_as_it_is(
         return await tx.all(int, "SELECT weight FROM parcel")
 
     await database.run(add, "a")
-    assert await database.run(whole) == ["inside", None]
+    assert await database.run(whole) == ["note", None]
     await other.run(change)
     assert await database.run(whole) == ["colour", "red"]
     assert await database.read(weights) == [2]

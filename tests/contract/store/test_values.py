@@ -15,7 +15,7 @@ from tests.contract.store.world import Content, Label, Parcel, State, add, parce
 
 MOMENT = datetime(2026, 10, 25, 1, 59, 59, 999_999, tzinfo=UTC)
 
-ALL = "SELECT id, label, state, weight, fragile, ratio, sent_at, content, inside FROM parcel ORDER BY id"
+ALL = "SELECT id, label, state, weight, fragile, ratio, sent_at, content, inside, note FROM parcel ORDER BY id"
 
 text = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00"), max_size=40)
 values = st.recursive(
@@ -41,6 +41,32 @@ async def test_each_type_comes_back_as_it_went(database: Database) -> None:
     rows = [
         Parcel(1, "full", State.SENT, 7, True, 0.5, MOMENT, {"a": [1, None, "x"], "ü": 1.5}, None),
         Parcel(2, None, State.PACKED, None, False, None, None, None, 1),
+    ]
+    await database.run(put, *rows)
+    assert await database.run(every) == rows
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    nulls=st.lists(
+        st.tuples(st.booleans(), st.booleans(), st.booleans(), st.booleans()), max_size=130
+    )
+)
+async def test_any_number_of_rows_come_back_with_the_nulls_they_had(
+    database: Database, nulls: list[tuple[bool, bool, bool, bool]]
+) -> None:
+    rows = [
+        Parcel(
+            number,
+            f"parcel {number}",
+            weight=None if light else number,
+            sent_at=None if unsent else MOMENT,
+            content=None if empty else [number],
+            note=None if unnoted else "with care",
+        )
+        for number, (light, unsent, empty, unnoted) in enumerate(nulls, start=1)
     ]
     await database.run(put, *rows)
     assert await database.run(every) == rows
@@ -197,6 +223,15 @@ async def test_no_rows_change_nothing(database: Database) -> None:
         )
 
     assert await database.run(step) == 0
+
+
+async def test_rows_whose_key_is_taken_are_left_out_and_not_counted(database: Database) -> None:
+    async def step(tx: Tx) -> int:
+        await add(tx, "a", "b")
+        rows = [Parcel(100 + number, label) for number, label in enumerate("abcdefghijklmnopq")]
+        return await tx.insert(parcel, rows, skip_existing=True)
+
+    assert await database.run(step) == 15
 
 
 async def test_rows_that_exist_are_left_alone_on_request(database: Database) -> None:

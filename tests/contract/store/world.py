@@ -37,6 +37,7 @@ parcel = sa.Table(
     sa.Column("sent_at", Moment),
     sa.Column("content", JsonText),
     sa.Column("inside", Id, sa.ForeignKey("parcel.id")),
+    sa.Column("note", sa.Text, server_default="as usual"),
     sqlite_autoincrement=True,
 )
 
@@ -61,6 +62,7 @@ class Parcel(msgspec.Struct, frozen=True):
     sent_at: datetime | None = None
     content: Any = None
     inside: int | None = None
+    note: str | None = None
 
 
 class Label(msgspec.Struct, frozen=True):
