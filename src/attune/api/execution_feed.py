@@ -1,16 +1,17 @@
 """What executions do, as it happens, for everyone in this process who wants to know.
 
 The process hears of changes through one queue of its own, and has that queue only while somebody listens. It looks
-the rows up once for many changes and writes each event once for all clients.
+rows up once for many changes, and only where the news and what it knows do not tell all of them; it writes each event once
+for all clients.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
 import structlog
 
+from attune.api.execution_news import Acquaintances, News, event_of, news_of
 from attune.api.listeners import Change, Listener
 from attune.bus.port import Bus, Subscription
 from attune.bus.routing import EXECUTIONS
@@ -20,9 +21,8 @@ from attune.kernel.clock import Clock
 from attune.kernel.envelope import Envelope
 from attune.kernel.errors import BusUnavailable, Unavailable
 from attune.kernel.ids import ExecutionId
-from attune.kernel.messages import ExecutionRequested, ExecutionStatusChanged, MessageType, Payload
-from attune.kernel.statuses import ExecutionStatus
-from attune.pipeline.executions.model import ExecutionSummary
+from attune.kernel.messages import MessageType
+from attune.pipeline.executions.model import Execution, ExecutionSummary
 from attune.pipeline.executions.queries import summaries
 from attune.store.database import Database
 
@@ -43,12 +43,6 @@ def feed_queue(process: str, executions: str = EXECUTIONS) -> Queue:
     )
 
 
-class _News(msgspec.Struct, frozen=True):
-    execution: ExecutionId
-    status: ExecutionStatus
-    old_status: ExecutionStatus | None
-
-
 class ExecutionFeed:
     """A part that starts after the HTTP server and so stops before it: streams end, and the server need not wait."""
 
@@ -60,7 +54,8 @@ class ExecutionFeed:
         self._clock = clock
         self._queue = queue
         self._listeners: dict[ExecutionId | None, set[Listener]] = {}
-        self._batches: Batcher[list[_News], None] = Batcher(self.name, self._tell)
+        self._batches: Batcher[list[News], None] = Batcher(self.name, self._tell)
+        self._known = Acquaintances()
         self._turn = asyncio.Lock()
         self._subscription: Subscription | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -111,11 +106,16 @@ class ExecutionFeed:
         if not self._listeners and not self._stopped and self._subscription is not None:
             self._spawn(self._linger(), "execution feed's end")
 
+    def expect(self, executions: Sequence[Execution]) -> None:
+        """These were made here, and their news may be on their way. Of many, the rows are looked up just as quickly."""
+        if self.is_heard and len(executions) <= _FEW:
+            self._known.meet(executions)
+
     async def handle(self, envelope: Envelope) -> None:
         news = [
             told
             for item in envelope.items
-            if (told := _news(item)) is not None and self._is_wanted(told.execution)
+            if (told := news_of(item)) is not None and self._is_wanted(told.execution)
         ]
         if news:
             await self._batches.submit(news)
@@ -130,18 +130,29 @@ class ExecutionFeed:
     def _is_wanted(self, execution: ExecutionId) -> bool:
         return None in self._listeners or execution in self._listeners
 
-    async def _tell(self, batches: list[list[_News]]) -> Sequence[Exception | None]:
+    async def _tell(self, batches: list[list[News]]) -> Sequence[Exception | None]:
         news = [each for batch in batches for each in batch]
-        ids = {each.execution for each in news}
+        rows = await self._looked_up(news)
+        for each in news:
+            row = self._known.row(each) or rows.get(each.execution)
+            if row is not None:
+                self._put(each.execution, Change(row, event_of(row, each)))
+        self._known.part(news)
+        return [None] * len(batches)
+
+    async def _looked_up(self, news: Sequence[News]) -> Mapping[ExecutionId, ExecutionSummary]:
+        ids = {each.execution for each in news if self._known.row(each) is None}
+        if not ids:
+            return {}
         look = self._database.glance if len(ids) <= _FEW else self._database.read
         rows = await look(summaries, ids)
-        for each in news:
-            if (row := rows.get(each.execution)) is not None:
-                change = Change(row, _event(row, each))
-                for key in (None, each.execution):
-                    for listener in self._listeners.get(key, ()):
-                        listener.put(change)
-        return [None] * len(batches)
+        self._known.meet(rows.values())
+        return rows
+
+    def _put(self, execution: ExecutionId, change: Change) -> None:
+        for key in (None, execution):
+            for listener in self._listeners.get(key, ()):
+                listener.put(change)
 
     async def _subscribe(self) -> None:
         async with self._turn:
@@ -177,34 +188,3 @@ class ExecutionFeed:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _news(item: Payload) -> _News | None:
-    """Only the message of a new execution names its action; others of that type hurry one that waits."""
-    match item:
-        case ExecutionRequested(action_ref=str(), is_handed=False):
-            return _News(item.execution_id, ExecutionStatus.REQUESTED, None)
-        case ExecutionStatusChanged():
-            return _News(item.execution_id, item.status, item.old_status)
-        case _:
-            return None
-
-
-def _event(row: ExecutionSummary, news: _News) -> bytes:
-    shown = {
-        "entity_type": "execution",
-        "entity_id": row.id,
-        "id": row.id,
-        "action_ref": row.action_ref,
-        "status": news.status,
-        "old_status": news.old_status,
-        "parent": row.parent,
-        "enforcement": row.enforcement,
-        "rule_ref": row.rule_ref,
-        "trigger_ref": row.trigger_ref,
-        "started_at": row.started_at,
-        "workflow_task": row.workflow_task,
-        "created": row.created,
-        "updated": row.updated,
-    }
-    return b"data: " + msgspec.json.encode(shown) + b"\n\n"

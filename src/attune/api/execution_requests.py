@@ -86,6 +86,7 @@ async def _ordered(
         rights.require("actions", "execute", target_of(action))
 
     made = await parts.flow.request(Order(requests, allowed, field))
+    parts.feed.expect(made)
     await check_execution_keys(parts.database, rights, of_others(requests, made))
     return made
 

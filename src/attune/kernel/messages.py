@@ -95,11 +95,15 @@ class ExecutionCancel(Payload, frozen=True):
 
 
 class ExecutionStatusChanged(Payload, frozen=True):
+    """Where it has `updated`, it tells all that has changed: `started_at` is as the row has it, too."""
+
     execution_id: ExecutionId
     status: ExecutionStatus
     old_status: ExecutionStatus | None = None
     action_ref: str | None = None
     attempt: int | None = None
+    started_at: datetime | None = None
+    updated: datetime | None = None
 
 
 class ExecutionCompleted(Payload, frozen=True):

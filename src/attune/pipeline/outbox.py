@@ -5,6 +5,7 @@ is tried again starts with an empty box, because it makes its own.
 """
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Protocol
 
 import msgspec
@@ -116,14 +117,23 @@ class Outbox:
             self.mention(MessageType.EXECUTION_REQUESTED, _requested(one, is_handed=True))
         return one is not None
 
-    def moved(self, moved: Moved, old: ExecutionStatus | None) -> None:
-        """An execution's status was written."""
+    def moved(
+        self,
+        moved: Moved,
+        old: ExecutionStatus | None,
+        *,
+        started_at: datetime | None = None,
+        updated: datetime | None = None,
+    ) -> None:
+        """An execution's status was written. Who also tells when saves those who show it a look at the row."""
         item = ExecutionStatusChanged(
             execution_id=moved.id,
             status=moved.status,
             old_status=old,
             action_ref=moved.action_ref,
             attempt=moved.attempt,
+            started_at=started_at,
+            updated=updated,
         )
         self._moves.append(item)
 

@@ -83,8 +83,9 @@ class Intake:
         """That it was handed over; it leaves along with the end if that comes soon. A wish to cancel was told already,
         and by somebody who knew of the hand-over."""
         if hand_off.status is _S.SCHEDULED:
-            made = [_change(hand_off, _S.REQUESTED, None)] if is_new else []
-            items = [*made, _change(hand_off, _S.SCHEDULED, _S.REQUESTED)]
+            since = hand_off.since(self._flow.terms.lease)
+            made = [_change(hand_off, _S.REQUESTED, None, since)] if is_new else []
+            items = [*made, _change(hand_off, _S.SCHEDULED, _S.REQUESTED, since)]
             self._flow.mail.mention(MessageType.EXECUTION_STATUS_CHANGED, items)
 
     def _may_begin(self, hand_off: HandOff, now: datetime) -> bool:
@@ -107,11 +108,14 @@ class Intake:
         return await self._flow.database.read(self._flow.definitions.get, ids)
 
 
-def _change(hand_off: HandOff, status: ExecutionStatus, old: ExecutionStatus | None) -> Payload:
+def _change(
+    hand_off: HandOff, status: ExecutionStatus, old: ExecutionStatus | None, at: datetime | None
+) -> Payload:
     return ExecutionStatusChanged(
         execution_id=hand_off.execution,
         status=status,
         old_status=old,
         action_ref=hand_off.action_ref,
         attempt=hand_off.attempt,
+        updated=at,
     )

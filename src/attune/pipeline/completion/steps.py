@@ -72,9 +72,9 @@ async def report_running(tx: Tx, outbox: Outbox, started: Sequence[Started]) -> 
     """Tell that attempts run. One that was taken back, or is to be cancelled, stays as it is."""
     rows = [(one.execution, one.attempt, one.started_at) for one in started]
     moved = await tx.all(Moved, _RUNNING, started=rows)
-    for one in moved:
-        outbox.moved(one, _S.SCHEDULED)
     began = {one.execution: one.started_at for one in started}
+    for one in moved:
+        outbox.moved(one, _S.SCHEDULED, started_at=began[one.id], updated=began[one.id])
     await tell_starts(tx, {one.id: began[one.id] for one in moved})
     if len(moved) == len(started):
         return Told(len(moved))
@@ -195,7 +195,8 @@ async def _end(tx: Tx, worker: WorkerId, ended: Sequence[Ended], now: datetime) 
 
 def _tell(outbox: Outbox, one: Ended, ref: str, now: datetime) -> None:
     moved = Moved(one.execution, one.action, ref, one.attempt, one.status)
-    outbox.moved(moved, _S.RUNNING if one.started_at else _S.SCHEDULED)
+    before = _S.RUNNING if one.started_at else _S.SCHEDULED
+    outbox.moved(moved, before, started_at=one.started_at, updated=now)
     item = ExecutionCompleted(
         execution_id=one.execution,
         action_id=one.action or ActionId(0),

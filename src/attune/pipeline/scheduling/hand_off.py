@@ -43,6 +43,10 @@ class HandOff(msgspec.Struct, frozen=True, kw_only=True):
             return True
         return now < self.lease_expires_at - min(lease / 10, _LONGEST_MARGIN)
 
+    def since(self, lease: timedelta) -> datetime | None:
+        """When it was handed over."""
+        return None if self.lease_expires_at is None else self.lease_expires_at - lease
+
     def __repr__(self) -> str:
         return f"HandOff(execution={self.execution}, attempt={self.attempt})"
 

@@ -163,7 +163,7 @@ class Scheduler:
         placement = await self._placed(tx, line, room, now)
         await self._log(tx, room.cap, line, placement, now)
         given = await self._hand(tx, placement.assigned, now, Arrivals())
-        outbox.fill(partial(_tell_scheduled, outbox, given))
+        outbox.fill(partial(_tell_scheduled, outbox, given, now))
         return OwnPass(given, tuple(placement.passed_over), standing.incarnation)
 
     async def _cap(self, tx: Tx, line: ReadyLine) -> Cap | None:
@@ -224,10 +224,10 @@ class Scheduler:
         return HandOver([one.entry for one in assigned], lease, scheduled)
 
 
-def _tell_scheduled(outbox: Outbox, given: HandOver) -> None:
+def _tell_scheduled(outbox: Outbox, given: HandOver, now: datetime) -> None:
     for answer in given.scheduled:
         for one in answer.rows:
-            outbox.moved(one, _S.REQUESTED)
+            outbox.moved(one, _S.REQUESTED, updated=now)
 
 
 def _order(outbox: Outbox, given: HandOver, worker_of: Mapping[ExecutionId, WorkerId]) -> None:
