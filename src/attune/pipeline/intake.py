@@ -1,6 +1,6 @@
 """The way into the lanes: for what somebody asks for, and for what rules ask for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -17,10 +17,12 @@ from attune.pipeline.outbox import Outbox
 from attune.pipeline.queues.arranging import Along, Arranger, Placed
 from attune.pipeline.queues.arrivals import Arrivals
 from attune.pipeline.queues.model import TurnedAway
+from attune.store import schema
 from attune.store.database import Tx
 
 _FEW: Final = 50
 _NEW: Final = frozenset({ExecutionStatus.REQUESTED})
+_UNWRITE: Final = "DELETE FROM execution WHERE id = ANY(:ids::bigint[])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,14 @@ class Intake:
         if not new:
             await version.confirm(tx)
             return Taken(drafts.answers)
+        written = await _write_early(tx, new)
         placed = await self._arranger.place(
             tx, version, new, now, along if _is_quick(new) else None
         )
         await _refuse(placed, drafts)
         made = await accept_orders(tx, outbox, drafts)
-        turned = {one.execution for one in await _join(tx, outbox, placed, made, now)}
+        await _unwrite(tx, written.difference(one.id for one in made))
+        turned = {one.execution for one in await _join(tx, outbox, placed, made, written, now)}
         answers = [await _as_they_are(tx, answer, turned) for answer in drafts.answers]
         return Taken(answers, placed.lanes.arrivals)
 
@@ -71,10 +75,11 @@ class Intake:
     ) -> Arrivals:
         """What rules ask for, into their lanes; who of them has a slot."""
         version = await self._versions.expect(tx)
+        written = await _write_early(tx, made)
         placed = await self._arranger.place(
             tx, version, made, now, along if _is_quick(made) else None
         )
-        await _join(tx, outbox, placed, made, now)
+        await _join(tx, outbox, placed, made, written, now)
         return placed.lanes.arrivals
 
 
@@ -82,6 +87,18 @@ def _is_quick(new: Sequence[Execution]) -> bool:
     """Whether the workers may be held while these are taken in. Many would keep them from others for long; and a key may
     be in the hands of somebody who waits for the workers."""
     return len(new) <= _FEW and not any(one.idempotency_key for one in new)
+
+
+async def _write_early(tx: Tx, new: Sequence[Execution]) -> frozenset[ExecutionId]:
+    """Write them before their lanes are locked, if they are many: nobody is to wait for that. Those that were written."""
+    early = [] if len(new) <= _FEW else [one for one in new if not one.idempotency_key]
+    await tx.insert_later(schema.execution, early)
+    return frozenset(one.id for one in early)
+
+
+async def _unwrite(tx: Tx, refused: Collection[ExecutionId]) -> None:
+    if refused:
+        await tx.later(_UNWRITE, ids=sorted(refused))
 
 
 async def _refuse(placed: Placed, drafts: Drafts) -> None:
@@ -98,9 +115,15 @@ async def _refuse(placed: Placed, drafts: Drafts) -> None:
 
 
 async def _join(
-    tx: Tx, outbox: Outbox, placed: Placed, made: Sequence[Execution], now: datetime
+    tx: Tx,
+    outbox: Outbox,
+    placed: Placed,
+    made: Sequence[Execution],
+    written: Collection[ExecutionId],
+    now: datetime,
 ) -> list[TurnedAway]:
-    unwritten = {one.id for one in made if not one.idempotency_key}
+    """Those that have a key have rows, too."""
+    unwritten = {one.id for one in made if not one.idempotency_key and one.id not in written}
     turned = await placed.lanes.join(made, placed.places, unwritten)
     await placed.lanes.save()
     for one in turned:

@@ -11,15 +11,15 @@ table, `ROWS(:changes AS v(id bigint, status text))`, given as a list of tuples.
     ELEMENTS(x.list) AS e            json_each(x.list) AS e; each has a `value`
 
 A short list or table has its values as parameters of their own, because SQLite reads JSON again for every column. A list of
-one element is that element, and an UPDATE from a table of one row has the row's values in it: SQLite would make a table
-of its own of either before it looks at any other.
+one element is that element: SQLite would make a table of it before it looks at any other. In both databases an UPDATE from a
+table of one row has the row's values in it, and no join.
 
 An `INSERT … SELECT … FROM ROWS(…) ON CONFLICT` needs `WHERE true` before ON CONFLICT, or SQLite takes ON
 for a join's.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar
@@ -50,8 +50,8 @@ Parameter = str | ListParameter | RowsParameter
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement in one database's words, and its parameters by their numbers. `plural` are lists and tables that are
-    written otherwise if they are short."""
+    """A statement in one database's words, and its parameters by their numbers. `plural` are lists and tables for which
+    it is written otherwise if they are short."""
 
     sql: str
     parameters: tuple[Parameter, ...]
@@ -75,8 +75,9 @@ _UPDATE_FROM = re.compile(
 
 
 @cache
-def for_postgresql(sql: str) -> Statement:
-    return _PostgreSQLWriter().write(sql)
+def for_postgresql(sql: str, single: bool = False) -> Statement:
+    """`single`: the table that its UPDATE is from has one row."""
+    return _PostgreSQLWriter(single).write(sql)
 
 
 @cache
@@ -113,6 +114,13 @@ class _Writer:
     def verbatim(self, match: re.Match[str]) -> tuple[str, int]:
         return match[0], match.end()
 
+    def _with_row(self, sql: str, source: re.Match[str], parameters: Sequence[str]) -> str:
+        """An UPDATE with these parameters in the place of the columns of its one row."""
+        parameter_of = dict(zip((name for name, _ in _columns(source)), parameters, strict=True))
+        alone = sql[: source.start("source")] + sql[source.end("source") :]
+        column = re.compile(rf"\b{source['alias']}\.(\w+)")
+        return column.sub(lambda match: parameter_of[match[1]], alone)
+
     def _take(self, count: int) -> int:
         """The first of so many numbers for parameters."""
         first = self._count + 1
@@ -125,9 +133,27 @@ class _PostgreSQLWriter(_Writer):
 
     tokens = re.compile("|".join([_VERBATIM, _ROWS, _ELEMENTS, _CAST, _NAME]), re.VERBOSE)
 
-    def __init__(self) -> None:
+    def __init__(self, single: bool) -> None:
         super().__init__()
+        self._single = single
         self._number_of: dict[str, int] = {}
+
+    def write(self, sql: str) -> Statement:
+        source = _UPDATE_FROM.match(sql)
+        if source is None:
+            return super().write(sql)
+        if self._single:
+            sql = self._with_row(sql, source, self._row(source))
+        return replace(super().write(sql), plural=(source["table"],))
+
+    def _row(self, source: re.Match[str]) -> list[str]:
+        columns = _columns(source)
+        self.parameters.append(RowsParameter(source["table"], _types(columns), 1))
+        numbered = enumerate(columns, self._take(len(columns)))
+        return [
+            f"${number}::text::jsonb" if kind == "jsonb" else f"${number}::{kind}"
+            for number, (_, kind) in numbered
+        ]
 
     cast = _Writer.verbatim
 
@@ -171,7 +197,11 @@ class _SQLiteWriter(_Writer):
     def write(self, sql: str) -> Statement:
         source = _UPDATE_FROM.match(sql)
         if source and self._counts.get(source["table"]) == 1:
-            sql = self._with_row(sql, source)
+            columns = _columns(source)
+            row = RowsParameter(source["table"], _types(columns), 1)
+            first = self._numbered(row, len(columns))
+            numbers = range(first, first + len(columns))
+            sql = self._with_row(sql, source, [f"?{number}" for number in numbers])
         statement = super().write(sql)
         plural = tuple(p.name for p in self.parameters if not isinstance(p, str))
         return replace(statement, plural=plural)
@@ -213,15 +243,6 @@ class _SQLiteWriter(_Writer):
         return "", match.end()
 
     cast = lock
-
-    def _with_row(self, sql: str, source: re.Match[str]) -> str:
-        """The statement with the values of its one row in the place of the row's columns."""
-        columns = _columns(source)
-        first = self._numbered(RowsParameter(source["table"], _types(columns), 1), len(columns))
-        number_of = {name: number for number, (name, _) in enumerate(columns, first)}
-        alone = sql[: source.start("source")] + sql[source.end("source") :]
-        column = re.compile(rf"\b{source['alias']}\.(\w+)")
-        return column.sub(lambda match: f"?{number_of[match[1]]}", alone)
 
     def _numbered(self, parameter: Parameter, count: int = 1) -> int:
         """The first of the numbers of its values."""

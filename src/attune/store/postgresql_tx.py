@@ -153,6 +153,8 @@ class PostgreSQLTx(Tx):
         self._check_usable()
         statement = for_postgresql(sql)
         self._check_parameters(statement, parameters)
+        if any(len(parameters[name]) == 1 for name in statement.plural):
+            statement = for_postgresql(sql, single=True)
         return Call(statement.sql, _bound(statement, parameters))
 
 
@@ -188,7 +190,8 @@ def _bound(statement: Statement, values: dict[str, Any]) -> list[Any]:
         if isinstance(parameter, str):
             bound.append(values[parameter])
         elif isinstance(parameter, RowsParameter):
-            bound += _columns(parameter, values[parameter.name])
+            columns = _columns(parameter, values[parameter.name])
+            bound += [one for [one] in columns] if parameter.count else columns
     return bound
 
 

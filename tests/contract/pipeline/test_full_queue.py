@@ -46,6 +46,24 @@ async def test_an_order_that_is_refused_harms_no_other_of_the_same_commit(bench:
     assert await bench.waiting() == [first[0].id, second[0].id]
 
 
+async def test_the_same_is_true_of_large_orders_whose_rows_are_written_before_the_queue_is_asked(
+    bench: Bench,
+) -> None:
+    await bench.set(max_queue_length=130)
+    await bench.policy(concurrency_limit=10)
+    request = Request(action_ref="a.one")
+    flow = bench.new_flow("api", through=False)
+    orders = [Order((request,) * count) for count in (60, 100, 80, 1)]
+    first, large, second, late = await flow._request(orders)
+    assert isinstance(first, list)
+    assert isinstance(second, list)
+    assert isinstance(large, Limited)
+    assert isinstance(late, Limited)
+    ids = [one.id for one in (*first, *second)]
+    assert await bench.value(int, "SELECT count(*) FROM execution") == len(ids)
+    assert await bench.waiting() == ids[10:]
+
+
 async def test_a_repeated_order_leads_to_the_first_also_when_the_queue_is_full(
     bench: Bench,
 ) -> None:

@@ -1,6 +1,6 @@
-"""What SQLite is told: a short list or table is its values, because SQLite reads JSON again for every column."""
+"""What the databases are told: a short list or table is its values, because SQLite reads JSON again for every column."""
 
-from attune.store.dialect import for_sqlite
+from attune.store.dialect import for_postgresql, for_sqlite
 
 MOVE = """
     UPDATE parcel SET state = v.state, sent_at = :now FROM ROWS(:moves AS v(id bigint, state text))
@@ -13,6 +13,15 @@ def test_an_update_from_one_row_has_its_values_in_it() -> None:
     assert "SET state = ?2, sent_at = ?3" in one
     assert "parcel.id = ?1" in one
     assert "FROM json_each(?4)" in one
+
+
+def test_on_postgresql_it_has_them_with_their_types_and_no_join() -> None:
+    one = for_postgresql(MOVE, single=True)
+    assert "SET state = $2::text, sent_at = $3" in one.sql
+    assert "WHERE parcel.id = $1::bigint" in one.sql
+    assert "unnest" not in one.sql
+    assert "FROM (SELECT id, state FROM unnest" in for_postgresql(MOVE).sql
+    assert for_postgresql(MOVE).plural == ("moves",)
 
 
 def test_a_table_of_few_rows_has_their_values() -> None:

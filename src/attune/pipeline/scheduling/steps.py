@@ -1,6 +1,7 @@
 """Giving what is ready to workers: the hand-off, in the transaction that decides it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -45,18 +46,17 @@ _PAGES: Final = 20
 _STILL_READY: Final = """
     SELECT execution FROM entry WHERE execution = ANY(:ids::bigint[]) AND state = 'ready'
 """
+# By their keys alone, worker by worker. A join with a list of pairs would be planned by what the queue was at the time: one
+# that had just run empty would be read as a whole from then on, however long it has become.
 _HAND: Final = """
-    UPDATE entry SET state = 'handed', reason = NULL, worker = v.worker, lease_expires_at = :lease
-      FROM ROWS(:assigned AS v(execution bigint, worker bigint))
-     WHERE entry.execution = v.execution
+    UPDATE entry SET state = 'handed', reason = NULL, worker = :worker, lease_expires_at = :lease
+     WHERE execution = ANY(:ids::bigint[])
 """
-_RETURNED: Final = ", ".join(f"execution.{name}" for name in Scheduled.__struct_fields__)
 _SCHEDULE: Final = f"""
-    UPDATE execution SET status = 'scheduled', worker = v.worker, updated = :now
-      FROM ROWS(:assigned AS v(execution bigint, worker bigint))
-     WHERE execution.id = v.execution
-       AND {one_of("execution.status", sources_through(_S.SCHEDULING, _S.SCHEDULED))}
-    RETURNING {_RETURNED}
+    UPDATE execution SET status = 'scheduled', worker = :worker, updated = :now
+     WHERE id = ANY(:ids::bigint[])
+       AND {one_of("status", sources_through(_S.SCHEDULING, _S.SCHEDULED))}
+    RETURNING {", ".join(Scheduled.__struct_fields__)}
 """  # noqa: S608 - the words and names are our own
 
 
@@ -216,12 +216,21 @@ class Scheduler:
         lease = now + self.terms.lease
         workers_of = {one.entry.execution: one.worker for one in assigned}
         unwritten = {one.id: one for one in arrivals.hand(workers_of, lease, now)}
-        if entries := [pair for pair in workers_of.items() if pair[0] not in arrivals.entries]:
-            await tx.later(_HAND, assigned=entries, lease=lease)
         scheduled = [Answer([Scheduled.of(one) for one in unwritten.values()])]
-        if written := [pair for pair in workers_of.items() if pair[0] not in unwritten]:
-            scheduled += [await tx.answer_later(Scheduled, _SCHEDULE, assigned=written, now=now)]
+        for worker, ids in _by_worker(assigned).items():
+            if entries := [one for one in ids if one not in arrivals.entries]:
+                await tx.later(_HAND, ids=entries, worker=worker, lease=lease)
+            if rows := [one for one in ids if one not in unwritten]:
+                told = await tx.answer_later(Scheduled, _SCHEDULE, ids=rows, worker=worker, now=now)
+                scheduled.append(told)
         return HandOver([one.entry for one in assigned], lease, scheduled)
+
+
+def _by_worker(assigned: Iterable[Assignment]) -> dict[WorkerId, list[ExecutionId]]:
+    found: dict[WorkerId, list[ExecutionId]] = defaultdict(list)
+    for one in assigned:
+        found[one.worker].append(one.entry.execution)
+    return found
 
 
 def _tell_scheduled(outbox: Outbox, given: HandOver, now: datetime) -> None:
