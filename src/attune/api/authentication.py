@@ -3,12 +3,17 @@
     @routes.get("/things")
     async def things(rights: RightsOf) -> ...
 
-Only routes ask, so an unknown path is a 404 with any token and without one.
+Only routes ask, so an unknown path is a 404 with any token and without one. The database may be asked for a caller while
+the body of his request is still on its way (`asking_early`); whether he may do anything is still decided where it was.
 """
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Final, cast
 
 from fastapi import Depends, FastAPI, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.openapi.models import HTTPBearer
 from fastapi.responses import JSONResponse
 from fastapi.security.base import SecurityBase
@@ -21,6 +26,7 @@ from attune.identities.rights import Rights
 from attune.kernel.errors import Unauthenticated
 
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+_ASKED: Final = "attune.caller"
 
 
 class _Bearer(SecurityBase):
@@ -57,10 +63,36 @@ class _RightsOfToken(_Bearer):
 
 
 async def _caller(request: Request) -> Caller:
+    asked: asyncio.Task[Caller] | None = request.scope.get(_ASKED)
+    return await (_asked(request) if asked is None else asked)
+
+
+async def _asked(request: Request) -> Caller:
     scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
     if scheme.lower() != "bearer" or not token:
         raise Unauthenticated("This needs a token: send the header Authorization: Bearer <token>.")
     return await cast(Accounts, request.app.state.accounts).caller(token)
+
+
+def asks_for_caller(dependant: Dependant) -> bool:
+    return any(isinstance(one.call, _Bearer) for one in dependant.dependencies)
+
+
+@contextmanager
+def asking_early(request: Request) -> Iterator[None]:
+    """Ask who it comes from now, for whoever wants to know in a moment."""
+    asked = request.scope[_ASKED] = asyncio.create_task(_asked(request), name="caller")
+    asked.add_done_callback(_heard)
+    try:
+        yield
+    finally:
+        asked.cancel()
+
+
+def _heard(asked: "asyncio.Task[Caller]") -> None:
+    """A refusal that nobody waited for, because the request was bad in another way, is not an accident."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 CallerOf = Annotated[Caller, Depends(_CallerOfToken())]

@@ -14,6 +14,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
+from attune.api.authentication import asking_early, asks_for_caller
 from attune.api.errors import WrongRequest
 from attune.kernel.errors import InvalidInput, NotFound
 
@@ -133,7 +134,12 @@ class _CheckedRoute(APIRoute):
             _check_address(request)
             return await handle(_CheckedRequest(request.scope, request.receive))
 
-        return checked
+        async def checked_while_asked(request: Request) -> Response:
+            with asking_early(request):
+                return await checked(request)
+
+        has_time = self.body_field is not None and asks_for_caller(self.dependant)
+        return checked_while_asked if has_time else checked
 
 
 def _check_address(request: Request) -> None:
