@@ -10,6 +10,7 @@ from attune.kernel.clock import Clock
 from attune.pipeline.outbox import Mail, Outbox
 from attune.pipeline.queues.arrivals import Arrivals
 from attune.pipeline.queues.steps import Lanes
+from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.model import Terms, Unplaceable
 from attune.pipeline.scheduling.muster import Muster
 from attune.pipeline.scheduling.steps import Scheduler, fail_unplaceable
@@ -30,10 +31,18 @@ class Done(Generic[T]):
 
 
 class Running:
-    """`through` tells that handing over to workers is this process's business, too."""
+    """`through` tells that handing over to workers is this process's business, too. `hatch` is what flows of one process
+    share."""
 
     def __init__(
-        self, database: Database, clock: Clock, mail: Mail, terms: Terms, *, through: bool
+        self,
+        database: Database,
+        clock: Clock,
+        mail: Mail,
+        terms: Terms,
+        *,
+        through: bool,
+        hatch: Hatch | None = None,
     ) -> None:
         self.database = database
         self.clock = clock
@@ -41,7 +50,7 @@ class Running:
         self.terms = terms
         self.versions = Versions()
         self.definitions = Definitions()
-        self.scheduler = Scheduler(terms, self.definitions)
+        self.scheduler = Scheduler(terms, self.definitions, hatch or Hatch())
         self._through = through
 
     async def _run(self, step: Step[P, Done[T]], *args: P.args, **kwargs: P.kwargs) -> T:

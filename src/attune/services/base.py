@@ -4,7 +4,7 @@ import os
 import random
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -20,6 +20,7 @@ from attune.kernel.settings import QueueBackend, Settings
 from attune.pipeline.flow import Flow
 from attune.pipeline.outbox import Mail
 from attune.pipeline.queues.model import QueueTerms
+from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.model import Terms
 from attune.services.connections import BusPart, DatabasePart
 from attune.services.part import Part
@@ -41,6 +42,7 @@ class Base:
     announcer: Announcer
     ids: Ids
     accounts: Accounts
+    hatch: Hatch = field(default_factory=Hatch)
 
     def parts(self) -> list[Part]:
         url = self.settings.database_url
@@ -69,7 +71,7 @@ class Base:
         )
         stamp = Stamp(source, self.clock, self.ids)
         mail = Mail(self.announcer, stamp, acted_on=terms.queue.deferred)
-        return Flow(self.database, self.clock, mail, terms, through=True)
+        return Flow(self.database, self.clock, mail, terms, through=True, hatch=self.hatch)
 
     def process(
         self, name: str, parts: Sequence[Part], ready: Callable[[], None] = lambda: None

@@ -83,11 +83,14 @@ class WorkerPart:
         lost = LostWorker(worker.id, worker.name, worker.cordoned)
         await base.flow.take_back(lost, "was started anew")
         self._service = self._made(worker)
+        if base.settings.embedded:  # nobody else can take back what lies in it
+            base.flow.scheduler.hatch.open(worker.id)
         return await self._service.start()
 
     async def stop(self) -> None:
         service, self._service = self._service, None
         if service is not None:
+            self._base.flow.scheduler.hatch.close()
             await service.stop()
             await self._output.stop()
         await self._runner.close()

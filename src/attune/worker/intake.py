@@ -59,18 +59,26 @@ class Intake:
         orders = {each.execution_id: each for batch in batches for each in batch}
         if orders:
             new = {one.execution_id for one in orders.values() if one.is_new}
-            await self.begin(list(orders), new)
+            here = self._flow.scheduler.hatch.take(
+                (one.execution_id, one.attempt) for one in orders.values()
+            )
+            await self.begin(list(orders), new, here)
         return [None] * len(batches)
 
     async def begin(
-        self, ids: Sequence[ExecutionId], new: Collection[ExecutionId] = frozenset()
+        self,
+        ids: Sequence[ExecutionId],
+        new: Collection[ExecutionId] = frozenset(),
+        here: Collection[HandOff] = (),
     ) -> None:
-        """The rows say whether these are still ours; what has begun already stays as it is. Of those that are `new`
-        nobody has told yet that there are.
+        """The rows say whether these are still ours, but for those that are `here`, which were just now committed; what has
+        begun already stays as it is. Of those that are `new` nobody has told yet that there are.
 
         A glance, for there are no more of them than this worker has slots.
         """
-        found = await self._flow.database.glance(hand_offs, self._worker, ids)
+        found = [*here]
+        if others := sorted(set(ids).difference(one.execution for one in here)):
+            found += await self._flow.database.glance(hand_offs, self._worker, others)
         definitions = await self._definitions({one.definition for one in found})
         order = {execution: number for number, execution in enumerate(ids)}
         now = self._flow.clock.now()

@@ -24,6 +24,7 @@ from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.compatibility import demand_of
 from attune.pipeline.scheduling.decide import NONE_ASIDE, place
 from attune.pipeline.scheduling.hand_off import HandOver, Scheduled
+from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.line import ReadyLine, Standing, somebody
 from attune.pipeline.scheduling.model import (
     Assignment,
@@ -98,8 +99,9 @@ class _Room:
 class Scheduler:
     """Steps that need what a process holds: its terms, and what it knows of the definitions and lanes that it has met."""
 
-    def __init__(self, terms: Terms, definitions: Definitions) -> None:
+    def __init__(self, terms: Terms, definitions: Definitions, hatch: Hatch) -> None:
         self.terms = terms
+        self.hatch = hatch
         self.loners = Loners()
         self.setbacks = Setbacks()
         self._definitions = definitions
@@ -136,7 +138,7 @@ class Scheduler:
         await self._log(tx, room.cap, line, placement, now)
         given = await self._hand(tx, placement.assigned, now, arrivals)
         worker_of = {one.entry.execution: one.worker for one in placement.assigned}
-        outbox.fill(partial(_order, outbox, given, worker_of))
+        outbox.fill(partial(self._order, outbox, given, worker_of))
         return tuple(placement.unplaceable)
 
     async def assign_to(
@@ -209,6 +211,23 @@ class Scheduler:
             for one in found
         ]
 
+    def _order(
+        self, outbox: Outbox, given: HandOver, worker_of: Mapping[ExecutionId, WorkerId]
+    ) -> None:
+        """The worker tells that it was handed these: before it does, nobody could have seen them move."""
+        for one in given.hand_offs():
+            worker = worker_of[one.execution]
+            self.hatch.put(worker, one)
+            order = ExecutionScheduled(
+                execution_id=one.execution,
+                worker_id=worker,
+                attempt=one.attempt,
+                action_ref=one.action_ref,
+                lease_expires_at=one.lease_expires_at,
+                is_new=outbox.leave_to_worker(one.execution),
+            )
+            outbox.order(MessageType.EXECUTION_SCHEDULED, order, to=worker_queue_name(worker))
+
     async def _hand(
         self, tx: Tx, assigned: Sequence[Assignment], now: datetime, arrivals: Arrivals
     ) -> HandOver:
@@ -237,21 +256,6 @@ def _tell_scheduled(outbox: Outbox, given: HandOver, now: datetime) -> None:
     for answer in given.scheduled:
         for one in answer.rows:
             outbox.moved(one, _S.REQUESTED, updated=now)
-
-
-def _order(outbox: Outbox, given: HandOver, worker_of: Mapping[ExecutionId, WorkerId]) -> None:
-    """The worker tells that it was handed these: before it does, nobody could have seen them move."""
-    for one in given.hand_offs():
-        worker = worker_of[one.execution]
-        order = ExecutionScheduled(
-            execution_id=one.execution,
-            worker_id=worker,
-            attempt=one.attempt,
-            action_ref=one.action_ref,
-            lease_expires_at=one.lease_expires_at,
-            is_new=outbox.leave_to_worker(one.execution),
-        )
-        outbox.order(MessageType.EXECUTION_SCHEDULED, order, to=worker_queue_name(worker))
 
 
 async def fail_unplaceable(
