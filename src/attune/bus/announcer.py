@@ -6,8 +6,8 @@ database, and the next pass of its reader finds it.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -20,8 +20,11 @@ from attune.kernel.messages import MessageType, Payload
 
 _WAITING_AT_MOST: Final = 10_000
 _IN_FLIGHT: Final = 4  # lots of messages that the broker has not confirmed
-_COMPANY: Final = 0.025  # seconds that news wait for others
+COMPANY: Final = 0.025  # seconds that news wait for others, if somebody may want to see them
+LEISURE: Final = 0.25  # seconds for news that nobody looks at
 _LAST_WORDS: Final = 2.0  # seconds for what is left to say when the process stops
+
+_Kind = tuple[Stamp, MessageType]
 
 _log = structlog.get_logger()
 
@@ -36,8 +39,8 @@ class Announcer:
         self._clock = clock
         self._waiting: deque[Post] = deque(maxlen=_WAITING_AT_MOST)
         self._sending: set[asyncio.Task[None]] = set()
-        self._news: dict[tuple[Stamp, MessageType], list[Payload]] = {}
-        self._gathering: asyncio.Task[None] | None = None
+        self._news: dict[float, dict[_Kind, list[Payload]]] = defaultdict(dict)
+        self._gathering: dict[float, asyncio.Task[None]] = {}
 
     def announce(self, *envelopes: Envelope, to: str | None = None) -> None:
         """Publish soon; `to` names one queue instead of the routes."""
@@ -46,21 +49,25 @@ class Announcer:
 
     def tell(self, stamp: Stamp, kind: MessageType, items: Sequence[Payload]) -> None:
         """The same for news that somebody may wait for. Those of their kind that wait go before them, in one message."""
-        self.announce(*stamp.envelopes(kind, [*self._news.pop((stamp, kind), ()), *items]))
+        waiting = [each for group in self._news.values() for each in group.pop((stamp, kind), ())]
+        self.announce(*stamp.envelopes(kind, [*waiting, *items]))
 
-    def mention(self, stamp: Stamp, kind: MessageType, items: Sequence[Payload]) -> None:
-        """News that nobody waits for: a moment later, so that many leave as few messages."""
-        self._news.setdefault((stamp, kind), []).extend(items)
-        if self._gathering is None:
-            self._gathering = asyncio.create_task(self._gather(), name=self.name)
+    def mention(
+        self, stamp: Stamp, kind: MessageType, items: Sequence[Payload], within: float = COMPANY
+    ) -> None:
+        """News that nobody waits for: so many seconds later, so that many leave as few messages."""
+        self._news[within].setdefault((stamp, kind), []).extend(items)
+        if within not in self._gathering:
+            gathering = asyncio.create_task(self._gather(within), name=self.name)
+            self._gathering[within] = gathering
 
-    async def _gather(self) -> None:
-        await self._clock.sleep(_COMPANY)
-        self._gathering = None
-        self._tell_all()
+    async def _gather(self, within: float) -> None:
+        await self._clock.sleep(within)
+        del self._gathering[within]
+        self._tell_all(self._news[within])
 
-    def _tell_all(self) -> None:
-        for stamp, kind in tuple(self._news):
+    def _tell_all(self, news: Mapping[_Kind, Sequence[Payload]]) -> None:
+        for stamp, kind in tuple(news):
             self.tell(stamp, kind, ())
 
     async def start(self) -> None:
@@ -69,10 +76,11 @@ class Announcer:
     async def stop(self) -> None:
         """Return when everything announced has left, or after a moment: a broker that is away must keep nobody from
         stopping in time, and its readers find the work without these messages."""
-        if self._gathering is not None:
-            self._gathering.cancel()
-            self._gathering = None
-        self._tell_all()
+        for gathering in self._gathering.values():
+            gathering.cancel()
+        self._gathering.clear()
+        for news in self._news.values():
+            self._tell_all(news)
         try:
             async with asyncio.timeout(_LAST_WORDS):
                 while self._sending:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from attune.bus.announcer import Announcer
+from attune.bus.announcer import COMPANY, LEISURE, Announcer
 from attune.kernel.envelope import Stamp
 from attune.kernel.ids import ActionId, EnforcementId, ExecutionId
 from attune.kernel.messages import (
@@ -69,11 +69,13 @@ class Mail:
             self._announcer.announce(*self._stamp.envelopes(kind, items), to=to)
 
     def mention(self, kind: MessageType, items: list[Payload]) -> None:
-        """The same for news that may wait a moment for others."""
+        """The same for news that may wait for others: a moment if people follow them, else somewhat longer."""
         if self._acted_on:
             self.send(kind, items)
         else:
-            self._announcer.mention(self._stamp, kind, items)
+            followed = kind is MessageType.EXECUTION_STATUS_CHANGED
+            within = COMPANY if followed else LEISURE
+            self._announcer.mention(self._stamp, kind, items, within)
 
 
 class Outbox:

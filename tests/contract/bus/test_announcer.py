@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from attune.bus.announcer import Announcer
+from attune.bus.announcer import COMPANY, LEISURE, Announcer
 from attune.bus.memory import MemoryBus
 from attune.bus.memory_broker import MemoryBroker
 from attune.bus.port import Post
@@ -179,6 +179,20 @@ async def test_news_wait_a_moment_and_leave_as_one_message(world: World) -> None
     world.announcer.mention(world.stamp, MessageType.EXECUTION_STATUS_CHANGED, news(3))
     await world.clock.advance(1)
     assert heard.messages[1:] == [(MessageType.EXECUTION_STATUS_CHANGED, 1)]
+
+
+async def test_news_that_nobody_looks_at_wait_longer_and_hold_up_no_others(world: World) -> None:
+    heard = Heard()
+    await world.bus.consume(StageQueue.EXECUTION_STATUS, heard)
+    kind = MessageType.EXECUTION_STATUS_CHANGED
+    leisurely = Stamp("leisurely", world.clock, Ids(random.Random(2)))
+    world.announcer.mention(leisurely, kind, news(1), LEISURE)
+    for number in (2, 3):
+        world.announcer.mention(world.stamp, kind, news(number))
+    await world.clock.advance(COMPANY)
+    assert heard.messages == [(kind, 2)]
+    await world.clock.advance(LEISURE)
+    assert heard.messages[1:] == [(kind, 1)]
 
 
 async def test_what_is_told_takes_along_what_was_mentioned_of_its_kind(world: World) -> None:
