@@ -35,6 +35,7 @@ from attune.pipeline.queues.model import QueueTerms
 from attune.pipeline.queues.redis.link import RedisLink
 from attune.pipeline.queues.redis.mirror import RedisMirror
 from attune.pipeline.queues.redis.queue import RedisQueue
+from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.model import Terms
 from attune.services.worker_part import WorkerBase, WorkerPart
 from attune.store import migrate
@@ -69,6 +70,7 @@ class ControlPlane:
         self.database = database_from(settings, self.clock, random.Random(1))  # noqa: S311
         self.bus = bus_from(settings.message_queue, self.clock, random.Random(2))  # noqa: S311
         self.announcer = Announcer(self.bus, self.clock)
+        self.hatch = Hatch()
         self.flow = self.new_flow("test", through=through)
         self.executor_flow = self.flow if through else self.new_flow("executor", through=True)
         self._stack = AsyncExitStack()
@@ -77,7 +79,7 @@ class ControlPlane:
         stamp = Stamp(source, self.clock, self.ids)
         mail = Mail(self.announcer, stamp, acted_on=self._queue_terms().deferred)
         found = Terms(**{"stale": timedelta(seconds=30), "queue": self._queue_terms(), **terms})
-        return Flow(self.database, self.clock, mail, found, through=through)
+        return Flow(self.database, self.clock, mail, found, through=through, hatch=self.hatch)
 
     def _queue_terms(self) -> QueueTerms:
         queue = self.settings.executor.queue

@@ -47,7 +47,8 @@ def executor_parts(base: Base, flow: Flow) -> list[Part]:
         RetryRelease(flow, base.clock),
         *_monitors(base, flow),
         Alerts(flow, base.clock),
-        Tidying(base.database, base.clock),
+        # SQLite leaves nothing behind that would have to be taken away.
+        *([] if base.settings.embedded else [Tidying(base.database, base.clock)]),
     ]
 
 

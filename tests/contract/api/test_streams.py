@@ -1,19 +1,29 @@
 """Streams: what executions do and write, as it happens."""
 
 import asyncio
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from attune.api import event_streams, execution_streams, listeners, log_streams
+from attune.api import (
+    event_streams,
+    execution_feed,
+    execution_streams,
+    listeners,
+    log_streams,
+)
 from attune.api.execution_feed import ExecutionFeed, feed_queue
 from attune.kernel.configuration import load_settings
 from attune.kernel.errors import NotFound
 from attune.kernel.ids import ExecutionId
 from attune.kernel.settings import Settings
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.executions.model import ExecutionSummary
+from attune.pipeline.executions.queries import summaries
 from attune.simulation.clock import ManualClock
+from attune.store.database import Tx
 from attune.worker.handoffs import Chunk, keep_output
 from harness.control_plane import eventually
 from tests.contract.api.asgi import Client
@@ -55,6 +65,29 @@ async def test_every_change_of_an_execution_is_told(plant: Plant, operator: Clie
         rest = await followed(stream)
         assert rest[0] == ("requested", "scheduled")
         assert rest[-1][1] == "completed"
+
+
+async def test_what_this_process_made_is_told_without_a_look_and_as_its_row_has_it(
+    plant: Plant, operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[ExecutionId] = []
+
+    async def looking(
+        tx: Tx, ids: Collection[ExecutionId]
+    ) -> Mapping[ExecutionId, ExecutionSummary]:
+        looked.extend(ids)
+        return await summaries(tx, ids)
+
+    monkeypatch.setattr(execution_feed, "summaries", looking)
+    async with plant.open(operator, STREAM) as stream:
+        assert (await stream.event()).comment == "listening"
+        made = await plant.order(operator, "core.echo")
+        ended = await stream.change("completed")
+    row = (await operator.get(f"{EXECUTIONS}/{made['id']}")).data
+    shared = CHANGE_KEYS & set(row)
+    assert {name: ended[name] for name in shared} == {name: row[name] for name in shared}
+    assert len(shared) > 8
+    assert looked == []
 
 
 async def test_one_execution_can_be_followed_alone(plant: Plant, operator: Client) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +18,12 @@ from attune.kernel.configuration import load_settings
 from attune.kernel.errors import InvalidSettings
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
+from attune.pipeline.scheduling.hand_off import HandOff
 from attune.pipeline.workers.beats import NameTaken, mark_lost
+from attune.pipeline.workers.model import Worker
 from attune.services.worker_part import WorkerPart
+from attune.store.database import Tx
+from attune.worker import intake
 from attune.worker.handoffs import hand_offs
 from attune.worker.jobs import Jobs
 from attune.worker.service import WorkerService
@@ -56,6 +60,23 @@ async def idle(part: WorkerPart) -> None:
         return not jobs_of(part).running()
 
     await eventually(nothing_runs)
+
+
+async def test_where_one_process_is_everything_a_hand_off_is_not_read_again(
+    still: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await still.start_worker()
+    read: list[ExecutionId] = []
+
+    async def reading(tx: Tx, worker: Worker, ids: Sequence[ExecutionId]) -> list[HandOff]:
+        read.extend(ids)
+        return await hand_offs(tx, worker, ids)
+
+    monkeypatch.setattr(intake, "hand_offs", reading)
+    execution = await still.run("core.echo", message="hi")
+    ended = await still.ended(execution.id)
+    assert ended.status is S.COMPLETED
+    assert read == ([] if still.settings.embedded else [execution.id])
 
 
 class TestJobsThatAreOursNoMore:
