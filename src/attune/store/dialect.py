@@ -12,7 +12,8 @@ table, `ROWS(:changes AS v(id bigint, status text))`, given as a list of tuples.
 
 A short list or table has its values as parameters of their own, because SQLite reads JSON again for every column. A list of
 one element is that element: SQLite would make a table of it before it looks at any other. In both databases an UPDATE from a
-table of one row has the row's values in it, and no join.
+table of one row has the row's values in it. Its condition begins with the key, `WHERE t.id = v.id`: on PostgreSQL it never is a
+join.
 
 An `INSERT … SELECT … FROM ROWS(…) ON CONFLICT` needs `WHERE true` before ON CONFLICT, or SQLite takes ON
 for a join's.
@@ -69,14 +70,16 @@ _LOCK = r"(?P<lock> \bFOR\s+(?:SHARE|(?:NO\s+KEY\s+)?UPDATE)(?:\s+OF\s+\w+)?(?:\
 _CAST = r"(?P<cast> ::\s*\w+(?:\[\])? )"
 _ELEMENTS = r"(?P<elements> \bELEMENTS\((?P<array>[\w.]+)\)\s+AS\s+(?P<each>\w+) )"
 _NAME = r"(?P<name> :(?P<parameter>[a-z_]\w*) )"
+# Also one that is to be explained: what is explained must be what is run.
 _UPDATE_FROM = re.compile(
-    rf"\s*UPDATE\b.*?(?P<source>\bFROM\s+{_ROWS}) \s+WHERE", re.VERBOSE | re.DOTALL
+    rf"\s*(?:EXPLAIN\s*(?:\([^)]*\)\s*)?)?UPDATE\b.*?(?P<source>\bFROM\s+{_ROWS}) \s+WHERE",
+    re.VERBOSE | re.DOTALL,
 )
 
 
 @cache
 def for_postgresql(sql: str, single: bool = False) -> Statement:
-    """`single`: the table that its UPDATE is from has one row."""
+    """`single`: each of its tables has one row."""
     return _PostgreSQLWriter(single).write(sql)
 
 
@@ -129,7 +132,11 @@ class _Writer:
 
 
 class _PostgreSQLWriter(_Writer):
-    """Names become numbers, because that is what the server's protocol has; rows become one array a column."""
+    """Names become numbers, because that is what the server's protocol has; rows become one array a column.
+
+    An UPDATE finds its rows by their keys and joins nothing. A plan stays while its table grows: a join that was planned when
+    the table was small would read all of it for every few rows from then on.
+    """
 
     tokens = re.compile("|".join([_VERBATIM, _ROWS, _ELEMENTS, _CAST, _NAME]), re.VERBOSE)
 
@@ -139,21 +146,38 @@ class _PostgreSQLWriter(_Writer):
         self._number_of: dict[str, int] = {}
 
     def write(self, sql: str) -> Statement:
-        source = _UPDATE_FROM.match(sql)
-        if source is None:
-            return super().write(sql)
-        if self._single:
-            sql = self._with_row(sql, source, self._row(source))
-        return replace(super().write(sql), plural=(source["table"],))
+        if (source := _UPDATE_FROM.match(sql)) and self._single:
+            sql = self._with_row(sql, source, self._values(source))
+        elif source:
+            sql = self._by_keys(sql, source)
+        statement = super().write(sql)
+        tables = (p.name for p in self.parameters if isinstance(p, RowsParameter))
+        return replace(statement, plural=tuple(tables))
 
-    def _row(self, source: re.Match[str]) -> list[str]:
+    def _by_keys(self, sql: str, source: re.Match[str]) -> str:
+        """Each value is the one at the place of the row's key. The first column that the rows' are compared with is the key."""
+        columns = _columns(source)
+        arrays = dict(zip((name for name, _ in columns), self._arrays(source), strict=True))
+        key = re.compile(rf"\bWHERE\s+(?P<row>\w+\.\w+) = {source['alias']}\.(?P<key>\w+)")
+        if (found := key.search(sql, source.end("source"))) is None:
+            raise StepMisuse(f"An UPDATE from rows needs `WHERE table.key = rows.key` first: {sql}")
+        place = f"array_position({arrays[found['key']]}, {found['row']})"
+        keyed = f"WHERE {found['row']} = ANY({arrays[found['key']]})"
+        picked = [_as_sent(f"({arrays[name]})[{place}]", kind) for name, kind in columns]
+        return self._with_row(sql[: found.start()] + keyed + sql[found.end() :], source, picked)
+
+    def _values(self, source: re.Match[str]) -> list[str]:
+        """Of one row, as parameters of their own."""
         columns = _columns(source)
         self.parameters.append(RowsParameter(source["table"], _types(columns), 1))
         numbered = enumerate(columns, self._take(len(columns)))
-        return [
-            f"${number}::text::jsonb" if kind == "jsonb" else f"${number}::{kind}"
-            for number, (_, kind) in numbered
-        ]
+        return [_as_sent(f"${number}::{sent_as(kind)}", kind) for number, (_, kind) in numbered]
+
+    def _arrays(self, source: re.Match[str]) -> list[str]:
+        columns = _columns(source)
+        self.parameters.append(RowsParameter(source["table"], _types(columns)))
+        numbered = enumerate(columns, self._take(len(columns)))
+        return [f"${number}::{sent_as(kind)}[]" for number, (_, kind) in numbered]
 
     cast = _Writer.verbatim
 
@@ -169,18 +193,15 @@ class _PostgreSQLWriter(_Writer):
         return f"${self._number_of[name]}", match.end()
 
     def rows(self, match: re.Match[str]) -> tuple[str, int]:
-        columns = _columns(match)
-        self.parameters.append(RowsParameter(match["table"], _types(columns)))
-        first = self._take(len(columns))
-        arrays = ", ".join(
-            f"${number}::{sent_as(kind)}[]" for number, (_, kind) in enumerate(columns, first)
-        )
-        names = ", ".join(name for name, _ in columns)
-        picked = ", ".join(f"{name}::jsonb" if kind == "jsonb" else name for name, kind in columns)
-        text = (
-            f"(SELECT {picked} FROM unnest({arrays}) AS sent({names})) AS {match['alias']}({names})"
-        )
-        return text, match.end()
+        columns, alias = _columns(match), match["alias"]
+        names = [name for name, _ in columns]
+        if self._single:
+            values = zip(self._values(match), names, strict=True)
+            row = ", ".join(f"{value} AS {name}" for value, name in values)
+            return f"(SELECT {row}) AS {alias}", match.end()
+        sent = f"unnest({', '.join(self._arrays(match))}) AS sent({', '.join(names)})"
+        picked = ", ".join(_as_sent(name, kind) for name, kind in columns)
+        return f"(SELECT {picked} FROM {sent}) AS {alias}({', '.join(names)})", match.end()
 
 
 class _SQLiteWriter(_Writer):
@@ -259,6 +280,10 @@ def _numbers(first: int, count: int) -> str:
 def sent_as(kind: str) -> str:
     """JSON travels as text, which the server reads once it is there."""
     return "text" if kind == "jsonb" else kind
+
+
+def _as_sent(value: str, kind: str) -> str:
+    return f"{value}::jsonb" if kind == "jsonb" else value
 
 
 def _columns(match: re.Match[str]) -> list[tuple[str, str]]:

@@ -153,7 +153,7 @@ class PostgreSQLTx(Tx):
         self._check_usable()
         statement = for_postgresql(sql)
         self._check_parameters(statement, parameters)
-        if any(len(parameters[name]) == 1 for name in statement.plural):
+        if statement.plural and all(len(parameters[name]) == 1 for name in statement.plural):
             statement = for_postgresql(sql, single=True)
         return Call(statement.sql, _bound(statement, parameters))
 

@@ -1,5 +1,8 @@
 """What the databases are told: a short list or table is its values, because SQLite reads JSON again for every column."""
 
+import pytest
+
+from attune.kernel.errors import StepMisuse
 from attune.store.dialect import for_postgresql, for_sqlite
 
 MOVE = """
@@ -19,9 +22,24 @@ def test_on_postgresql_it_has_them_with_their_types_and_no_join() -> None:
     one = for_postgresql(MOVE, single=True)
     assert "SET state = $2::text, sent_at = $3" in one.sql
     assert "WHERE parcel.id = $1::bigint" in one.sql
-    assert "unnest" not in one.sql
-    assert "FROM (SELECT id, state FROM unnest" in for_postgresql(MOVE).sql
-    assert for_postgresql(MOVE).plural == ("moves",)
+    assert one.plural == ("moves",)
+
+
+def test_on_postgresql_an_update_from_rows_finds_each_by_its_key() -> None:
+    many = for_postgresql(MOVE)
+    place = "array_position($1::bigint[], parcel.id)"
+    assert f"SET state = ($2::text[])[{place}], sent_at = $3" in many.sql
+    assert "WHERE parcel.id = ANY($1::bigint[])" in many.sql
+    assert "unnest" not in many.sql
+    with pytest.raises(StepMisuse, match="needs `WHERE table.key = rows.key` first"):
+        for_postgresql(MOVE.replace("parcel.id = v.id AND", ""))
+
+
+def test_on_postgresql_a_table_of_one_row_is_its_values() -> None:
+    look = "SELECT p.id FROM parcel p JOIN ROWS(:some AS s(label text)) ON p.label = s.label"
+    one = for_postgresql(look, single=True)
+    assert "JOIN (SELECT $1::text AS label) AS s ON" in one.sql
+    assert for_postgresql(look).plural == one.plural == ("some",)
 
 
 def test_a_table_of_few_rows_has_their_values() -> None:

@@ -30,10 +30,11 @@ _LANE: Final = """
 _PLAIN: Final = f"""{_LANE}
      WHERE l.id = ANY(:ids::bigint[]) AND l.pools IS NULL ORDER BY l.id FOR UPDATE OF l
 """
+# Sorted, and not read in the order of the ids: a plan of when there were few lanes would pass all of them for one.
 _PLAIN_BY_KEYS: Final = f"""{_LANE}
      JOIN ROWS(:keys AS k(action_ref text, group_key text))
        ON l.action_ref = k.action_ref AND l.group_key = k.group_key
-     WHERE l.pools IS NULL ORDER BY l.id FOR UPDATE OF l
+     WHERE l.pools IS NULL ORDER BY l.id + 0 FOR UPDATE OF l
 """
 _IDS_BY_KEYS: Final = """
     SELECT l.id FROM lane l

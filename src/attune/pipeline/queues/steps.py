@@ -43,13 +43,13 @@ _LEAVE: Final = """
     RETURNING execution, lane, state, band, sequence
 """
 # What a worker says of an attempt that is not its execution's present one, that nobody has any more, or that cannot end
-# in this way, is not true. The execution stays as it is until its end is written.
+# in this way, is not true. The execution stays as it is until its end is written. All of it is found by its keys: a plan by the
+# state `handed` would pass what all other workers have.
 _LEAVE_ATTEMPTS: Final = """
     DELETE FROM entry
-     WHERE state = 'handed' AND execution = ANY(ARRAY(
+     WHERE state NOT IN ('queued', 'ready') AND execution = ANY(ARRAY(
            SELECT x.id FROM execution x
-             JOIN ROWS(:attempts AS v(id bigint, attempt int)) ON x.id = v.id AND x.attempt = v.attempt
-            WHERE {sources} FOR UPDATE OF x))
+            WHERE x.id = ANY(:ids::bigint[]) AND x.attempt = :attempt AND {sources} FOR UPDATE OF x))
     RETURNING execution, lane, state, band, sequence, attempt
 """
 _BACK: Final = """
@@ -194,7 +194,7 @@ class Lanes(Promotion):
 
         They come by the statuses that they may end from, each with when it began.
         """
-        leaving = [await self._leave_attempts(*each) for each in ended.items()]
+        leaving = [answer for each in ended.items() for answer in await self._leave_attempts(*each)]
         await self.settle()
         gone = [one for answer in leaving for one in answer.rows]
         started = {key: began for some in ended.values() for key, began in some.items()}
@@ -204,9 +204,16 @@ class Lanes(Promotion):
 
     async def _leave_attempts(
         self, sources: frozenset[ExecutionStatus], attempts: Collection[Attempt]
-    ) -> Answer[_GoneAttempt]:
+    ) -> list[Answer[_GoneAttempt]]:
+        """A statement for each number of an attempt; it is 1 for most."""
         sql = _leave_attempts_from(sources)
-        return await self.tx.answer_later(_GoneAttempt, sql, attempts=sorted(attempts))
+        ids: dict[int, list[ExecutionId]] = defaultdict(list)
+        for execution, attempt in sorted(attempts):
+            ids[attempt].append(execution)
+        return [
+            await self.tx.answer_later(_GoneAttempt, sql, ids=some, attempt=attempt)
+            for attempt, some in ids.items()
+        ]
 
     async def _gone(
         self, gone: Sequence[_Gone], started: Mapping[ExecutionId, datetime | None]
