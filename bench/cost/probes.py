@@ -117,7 +117,7 @@ def _statement(ledger: Ledger) -> Wrapper:
                 rows = answer if isinstance(answer, int) else len(answer)
                 return answer
 
-            text = sql if isinstance(sql, str) else sql.for_postgresql
+            text = sql if isinstance(sql, str) else sql.many
             span = Span(text, lambda span: ledger.note_statement(span, rows))
             return span.call(counted)
 

@@ -22,24 +22,36 @@ _ROWS_AT_ONCE: Final = (50, 10, 1)  # in a statement for SQLite, which keeps few
 
 @dataclass(frozen=True)
 class Insert:
-    """The statement for each database, how a struct becomes its values, and which of them need encoding.
+    """How structs become the statements and values of each database.
 
-    `sparse` is the row as JSON, without what is null: to read that would take the server a third of its time.
+    `many` is PostgreSQL's statement for more than one. `sparse` is the row as JSON, without what is null: to read that would
+    take the server a third of its time.
     """
 
     table: str
-    for_postgresql: str
+    many: str
     skip_existing: bool
     pick: Callable[[msgspec.Struct], tuple[Any, ...]]
     sparse: type[msgspec.Struct] | None
     columns: "tuple[_Column, ...]"
 
-    def values_of(self, rows: Sequence[msgspec.Struct]) -> list[Any]:
-        """As PostgreSQL's statement takes them: one JSON text, or where there are bytes one array for each column."""
+    def for_postgresql(self, rows: Sequence[msgspec.Struct]) -> tuple[str, list[Any]]:
+        """The statement and its values: those of one row as they are, else one JSON text for all of them, or where there
+        are bytes one array for each column."""
+        if len(rows) == 1:
+            return self._one(rows[0])
         values = map(self.pick, rows)
         if self.sparse is not None:
-            return [json_text([*starmap(self.sparse, values)])]
-        return list(zip(*values, strict=True))
+            return self.many, [json_text([*starmap(self.sparse, values)])]
+        return self.many, list(zip(*values, strict=True))
+
+    def _one(self, row: msgspec.Struct) -> tuple[str, list[Any]]:
+        """Without what is null."""
+        pairs = zip(self.columns, self.pick(row), strict=True)
+        sent = [(one.name, value) for one, value in pairs if value is not None or one.has_default]
+        names = tuple(name for name, _ in sent)
+        text = _postgresql_text(self.table, names, self.skip_existing)
+        return text, [value for _, value in sent]
 
     def for_sqlite(self, rows: Sequence[msgspec.Struct]) -> Iterator[tuple[str, list[Any]]]:
         """Statements for some rows each, and their values. What is null in all of them is left out: the driver takes
@@ -86,7 +98,7 @@ def insert_plan(table: sa.Table, kind: type[msgspec.Struct], skip_existing: bool
     source = _from_json(names, types) if as_json else _from_arrays(names, types)
     return Insert(
         table=table.name,
-        for_postgresql=_insert_text(table.name, names, source, skip_existing),
+        many=_insert_text(table.name, names, source, skip_existing),
         skip_existing=skip_existing,
         pick=_picker(names),
         sparse=_sparse(kind.__name__, names) if as_json else None,
@@ -111,6 +123,12 @@ _SQLITE_ENCODERS: dict[str, Encoder] = {
 def _insert_text(table: str, names: Sequence[str], source: str, skip_existing: bool) -> str:
     end = " ON CONFLICT DO NOTHING" if skip_existing else ""
     return f"INSERT INTO {table} ({', '.join(names)}) {source}{end}"
+
+
+@cache
+def _postgresql_text(table: str, names: tuple[str, ...], skip_existing: bool) -> str:
+    numbers = ", ".join(f"${number}" for number, _ in enumerate(names, start=1))
+    return _insert_text(table, names, f"VALUES ({numbers})", skip_existing)
 
 
 @cache

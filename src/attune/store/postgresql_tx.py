@@ -87,7 +87,7 @@ class PostgreSQLTx(Tx):
 
     async def _insert(self, insert: Insert, rows: Sequence[msgspec.Struct]) -> int:
         self._check_usable()
-        return (await self._ask(Call(insert.for_postgresql, insert.values_of(rows)))).touched
+        return (await self._ask(Call(*insert.for_postgresql(rows)))).touched
 
     async def later(self, sql: str, /, **parameters: Any) -> None:
         self._put_off.append(_PutOff(self._call(sql, parameters)))
@@ -96,7 +96,7 @@ class PostgreSQLTx(Tx):
         self._check_usable()
         if rows:
             insert = insert_plan(table, type(rows[0]), skip_existing=False)
-            self._put_off.append(_PutOff(Call(insert.for_postgresql, insert.values_of(rows))))
+            self._put_off.append(_PutOff(Call(*insert.for_postgresql(rows))))
 
     async def answer_later(self, kind: type[T], sql: str, /, **parameters: Any) -> Answer[T]:
         answer: Answer[T] = Answer([])
