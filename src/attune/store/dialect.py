@@ -12,18 +12,19 @@ table, `ROWS(:changes AS v(id bigint, status text))`, given as a list of tuples.
 
 A short list or table has its values as parameters of their own, because SQLite reads JSON again for every column. A list of
 one element is that element: SQLite would make a table of it before it looks at any other. In both databases an UPDATE from a
-table of one row has the row's values in it. Its condition begins with the key, `WHERE t.id = v.id`: on PostgreSQL it never is a
-join.
+table of one row has the row's values in it. Its condition begins with the key, `WHERE t.id = v.id`: on PostgreSQL it is no join
+unless there are many rows.
 
 An `INSERT … SELECT … FROM ROWS(…) ON CONFLICT` needs `WHERE true` before ON CONFLICT, or SQLite takes ON
 for a join's.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attune.kernel.errors import StepMisuse
 
@@ -60,6 +61,8 @@ class Statement:
     plural: tuple[str, ...] = ()
 
 
+_FEW: Final = 100
+
 _VERBATIM = r"(?P<verbatim> '(?:[^']|'')*' | \"(?:[^\"]|\"\")*\" | --[^\n]* )"
 _ROWS = (
     r"(?P<rows> \bROWS\(\s*:(?P<table>\w+)\s+AS\s+(?P<alias>\w+)\s*\((?P<columns>[^)]*)\)\s*\) )"
@@ -77,10 +80,24 @@ _UPDATE_FROM = re.compile(
 )
 
 
+class Size(StrEnum):
+    """How many rows the tables of a statement have."""
+
+    ONE = "one"
+    FEW = "few"
+    MANY = "many"
+
+    @classmethod
+    def of(cls, rows: Collection[int]) -> "Size":
+        """By the rows of each table."""
+        if set(rows) == {1}:
+            return cls.ONE
+        return cls.FEW if max(rows) <= _FEW else cls.MANY
+
+
 @cache
-def for_postgresql(sql: str, single: bool = False) -> Statement:
-    """`single`: each of its tables has one row."""
-    return _PostgreSQLWriter(single).write(sql)
+def for_postgresql(sql: str, size: Size = Size.FEW) -> Statement:
+    return _PostgreSQLWriter(size).write(sql)
 
 
 @cache
@@ -134,21 +151,23 @@ class _Writer:
 class _PostgreSQLWriter(_Writer):
     """Names become numbers, because that is what the server's protocol has; rows become one array a column.
 
-    An UPDATE finds its rows by their keys and joins nothing. A plan stays while its table grows: a join that was planned when
-    the table was small would read all of it for every few rows from then on.
+    An UPDATE from few rows finds them by their keys and joins nothing. A plan stays while its table grows: a join that was
+    planned when the table was small would read all of it for every few rows from then on. For many it is a join: to find
+    the place of each in a long list takes longer.
     """
 
     tokens = re.compile("|".join([_VERBATIM, _ROWS, _ELEMENTS, _CAST, _NAME]), re.VERBOSE)
 
-    def __init__(self, single: bool) -> None:
+    def __init__(self, size: Size) -> None:
         super().__init__()
-        self._single = single
+        self._size = size
         self._number_of: dict[str, int] = {}
 
     def write(self, sql: str) -> Statement:
-        if (source := _UPDATE_FROM.match(sql)) and self._single:
+        source = _UPDATE_FROM.match(sql)
+        if source and self._size is Size.ONE:
             sql = self._with_row(sql, source, self._values(source))
-        elif source:
+        elif source and self._size is Size.FEW:
             sql = self._by_keys(sql, source)
         statement = super().write(sql)
         tables = (p.name for p in self.parameters if isinstance(p, RowsParameter))
@@ -195,7 +214,7 @@ class _PostgreSQLWriter(_Writer):
     def rows(self, match: re.Match[str]) -> tuple[str, int]:
         columns, alias = _columns(match), match["alias"]
         names = [name for name, _ in columns]
-        if self._single:
+        if self._size is Size.ONE:
             values = zip(self._values(match), names, strict=True)
             row = ", ".join(f"{value} AS {name}" for value, name in values)
             return f"(SELECT {row}) AS {alias}", match.end()

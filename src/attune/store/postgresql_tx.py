@@ -7,7 +7,7 @@ import msgspec
 import sqlalchemy as sa
 
 from attune.store.database import Answer, Tx
-from attune.store.dialect import RowsParameter, Statement, for_postgresql
+from attune.store.dialect import RowsParameter, Size, Statement, for_postgresql
 from attune.store.id_reserve import IdReserve
 from attune.store.inserts import Insert, insert_plan
 from attune.store.notifications import CHANNEL
@@ -153,8 +153,9 @@ class PostgreSQLTx(Tx):
         self._check_usable()
         statement = for_postgresql(sql)
         self._check_parameters(statement, parameters)
-        if statement.plural and all(len(parameters[name]) == 1 for name in statement.plural):
-            statement = for_postgresql(sql, single=True)
+        if statement.plural:
+            rows = [len(parameters[name]) for name in statement.plural]
+            statement = for_postgresql(sql, Size.of(rows))
         return Call(statement.sql, _bound(statement, parameters))
 
 

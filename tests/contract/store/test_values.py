@@ -214,6 +214,33 @@ async def test_a_list_of_one_is_a_list(database: Database) -> None:
     assert await database.run(step) == [["a"], ["a", "c"]]
 
 
+@pytest.mark.parametrize("count", [1, 2, 100, 101, 300])
+async def test_any_number_of_rows_change_each_by_its_key(database: Database, count: int) -> None:
+    async def step(tx: Tx) -> int:
+        await add(tx, *(f"parcel {number}" for number in range(count + 1)))
+        ids = await tx.all(int, "SELECT id FROM parcel ORDER BY id")
+        return await tx.execute(
+            """
+            UPDATE parcel SET weight = v.weight, content = v.content
+              FROM ROWS(:rows AS v(id bigint, weight int, label text, content jsonb))
+             WHERE parcel.id = v.id AND parcel.label = v.label
+            """,
+            rows=[
+                (each, number, f"parcel {number}" if number != 1 else "another", [number])
+                for number, each in enumerate(ids[:count])
+            ],
+        )
+
+    async def weights(tx: Tx) -> list[tuple[int, Any]]:
+        return [(one.weight or 0, one.content) for one in await every(tx)]
+
+    assert await database.run(step) == count - (count > 1)
+    kept = {1, count}
+    assert await database.run(weights) == [
+        (0, None) if number in kept else (number, [number]) for number in range(count + 1)
+    ]
+
+
 async def test_no_rows_change_nothing(database: Database) -> None:
     async def step(tx: Tx) -> int:
         await tx.insert(parcel, [])

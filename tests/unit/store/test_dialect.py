@@ -3,7 +3,7 @@
 import pytest
 
 from attune.kernel.errors import StepMisuse
-from attune.store.dialect import for_postgresql, for_sqlite
+from attune.store.dialect import Size, for_postgresql, for_sqlite
 
 MOVE = """
     UPDATE parcel SET state = v.state, sent_at = :now FROM ROWS(:moves AS v(id bigint, state text))
@@ -19,25 +19,26 @@ def test_an_update_from_one_row_has_its_values_in_it() -> None:
 
 
 def test_on_postgresql_it_has_them_with_their_types_and_no_join() -> None:
-    one = for_postgresql(MOVE, single=True)
+    one = for_postgresql(MOVE, Size.ONE)
     assert "SET state = $2::text, sent_at = $3" in one.sql
     assert "WHERE parcel.id = $1::bigint" in one.sql
     assert one.plural == ("moves",)
 
 
 def test_on_postgresql_an_update_from_rows_finds_each_by_its_key() -> None:
-    many = for_postgresql(MOVE)
+    few = for_postgresql(MOVE, Size.of([2]))
     place = "array_position($1::bigint[], parcel.id)"
-    assert f"SET state = ($2::text[])[{place}], sent_at = $3" in many.sql
-    assert "WHERE parcel.id = ANY($1::bigint[])" in many.sql
-    assert "unnest" not in many.sql
+    assert f"SET state = ($2::text[])[{place}], sent_at = $3" in few.sql
+    assert "WHERE parcel.id = ANY($1::bigint[])" in few.sql
+    assert "unnest" not in few.sql
+    assert "FROM (SELECT id, state FROM unnest" in for_postgresql(MOVE, Size.MANY).sql
     with pytest.raises(StepMisuse, match="needs `WHERE table.key = rows.key` first"):
         for_postgresql(MOVE.replace("parcel.id = v.id AND", ""))
 
 
 def test_on_postgresql_a_table_of_one_row_is_its_values() -> None:
     look = "SELECT p.id FROM parcel p JOIN ROWS(:some AS s(label text)) ON p.label = s.label"
-    one = for_postgresql(look, single=True)
+    one = for_postgresql(look, Size.ONE)
     assert "JOIN (SELECT $1::text AS label) AS s ON" in one.sql
     assert for_postgresql(look).plural == one.plural == ("some",)
 
