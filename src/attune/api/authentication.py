@@ -10,7 +10,7 @@ the body of his request is still on its way (`asking_early`); whether he may do 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Final, cast
+from typing import Annotated, Final, NamedTuple, cast
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.dependencies.models import Dependant
@@ -27,6 +27,9 @@ from attune.kernel.errors import Unauthenticated
 
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
 _ASKED: Final = "attune.caller"
+_FRESH: Final = (
+    1.0  # seconds for which an early answer holds: who sends his body slowly is looked up again
+)
 
 
 class _Bearer(SecurityBase):
@@ -63,15 +66,26 @@ class _RightsOfToken(_Bearer):
 
 
 async def _caller(request: Request) -> Caller:
-    asked: asyncio.Task[Caller] | None = request.scope.get(_ASKED)
-    return await (_asked(request) if asked is None else asked)
+    early: _Early | None = request.scope.get(_ASKED)
+    if early is not None and _accounts(request).clock.monotonic() - early.since < _FRESH:
+        return await early.asked
+    return await _asked(request)
 
 
 async def _asked(request: Request) -> Caller:
     scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
     if scheme.lower() != "bearer" or not token:
         raise Unauthenticated("This needs a token: send the header Authorization: Bearer <token>.")
-    return await cast(Accounts, request.app.state.accounts).caller(token)
+    return await _accounts(request).caller(token)
+
+
+def _accounts(request: Request) -> Accounts:
+    return cast(Accounts, request.app.state.accounts)
+
+
+class _Early(NamedTuple):
+    since: float
+    asked: "asyncio.Task[Caller]"
 
 
 def asks_for_caller(dependant: Dependant) -> bool:
@@ -81,8 +95,9 @@ def asks_for_caller(dependant: Dependant) -> bool:
 @contextmanager
 def asking_early(request: Request) -> Iterator[None]:
     """Ask who it comes from now, for whoever wants to know in a moment."""
-    asked = request.scope[_ASKED] = asyncio.create_task(_asked(request), name="caller")
+    asked = asyncio.create_task(_asked(request), name="caller")
     asked.add_done_callback(_heard)
+    request.scope[_ASKED] = _Early(_accounts(request).clock.monotonic(), asked)
     try:
         yield
     finally:
