@@ -27,9 +27,8 @@ from attune.kernel.errors import Unauthenticated
 
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
 _ASKED: Final = "attune.caller"
-_FRESH: Final = (
-    1.0  # seconds for which an early answer holds: who sends his body slowly is looked up again
-)
+# Seconds for which an early answer holds. Who sends his body slowly is looked up again.
+_FRESH: Final = 1.0
 
 
 class _Bearer(SecurityBase):

@@ -47,7 +47,7 @@ class Intake:
     async def take_orders(
         self, tx: Tx, outbox: Outbox, orders: Sequence[Order], now: datetime, along: Along | None
     ) -> Taken:
-        """Each order whole or not at all: one that a queue or a quota has no room for is refused before it is written."""
+        """Each order whole or not at all: one that a queue or a quota has no room for is refused, and leaves nothing."""
         version = await self._versions.expect(tx)
         drafts = await draft_orders(tx, self._actions, version.number, orders, now)
         new = [one for number in range(len(orders)) for one in drafts.new_of(number)]
