@@ -79,7 +79,9 @@ class ControlPlane:
         stamp = Stamp(source, self.clock, self.ids)
         mail = Mail(self.announcer, stamp, acted_on=self._queue_terms().deferred)
         found = Terms(**{"stale": timedelta(seconds=30), "queue": self._queue_terms(), **terms})
-        return Flow(self.database, self.clock, mail, found, through=through, hatch=self.hatch)
+        flow = Flow(self.database, self.clock, mail, found, through=through)
+        flow.scheduler.hatch = self.hatch
+        return flow
 
     def _queue_terms(self) -> QueueTerms:
         queue = self.settings.executor.queue

@@ -117,7 +117,7 @@ def _statement(ledger: Ledger) -> Wrapper:
                 rows = answer if isinstance(answer, int) else len(answer)
                 return answer
 
-            text = sql if isinstance(sql, str) else sql.many
+            text = sql if isinstance(sql, str) else f"INSERT INTO {sql.table}"
             span = Span(text, lambda span: ledger.note_statement(span, rows))
             return span.call(counted)
 

@@ -141,7 +141,7 @@ class ExecutionFeed:
         return [None] * len(batches)
 
     async def _looked_up(self, news: Sequence[News]) -> Mapping[ExecutionId, ExecutionSummary]:
-        ids = {each.execution for each in news if self._known.row(each) is None}
+        ids = {each.execution for each in news if not self._known.suffice(each)}
         if not ids:
             return {}
         look = self._database.glance if len(ids) <= _FEW else self._database.read

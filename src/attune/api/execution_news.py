@@ -13,6 +13,7 @@ from attune.kernel.statuses import TERMINAL, ExecutionStatus
 from attune.pipeline.executions.model import Execution, ExecutionSummary
 
 _REMEMBERED: Final = 10_000
+_SUMMARY: Final = ExecutionSummary.__struct_fields__
 
 
 class News(msgspec.Struct, frozen=True):
@@ -53,8 +54,12 @@ class Acquaintances:
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
 
+    def suffice(self, news: News) -> bool:
+        """Whether these news and what is known tell all of the execution."""
+        return news.updated is not None and news.execution in self._known
+
     def row(self, news: News) -> ExecutionSummary | None:
-        """The execution as it is by these news, if they and what is known tell all of it."""
+        """The execution as it is by these news, if that is known."""
         known = self._known.get(news.execution)
         if known is None or news.updated is None:
             return None
@@ -70,9 +75,6 @@ class Acquaintances:
 
 def _summary(one: Execution) -> ExecutionSummary:
     return ExecutionSummary(**{name: getattr(one, name) for name in _SUMMARY})
-
-
-_SUMMARY: Final = ExecutionSummary.__struct_fields__
 
 
 def event_of(row: ExecutionSummary, news: News) -> bytes:

@@ -21,7 +21,6 @@ from attune.pipeline.intake import Intake
 from attune.pipeline.outbox import Mail, Outbox
 from attune.pipeline.rules.book import RuleBook
 from attune.pipeline.running import Done
-from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.model import Terms, Unplaceable
 from attune.pipeline.worker_flow import WorkerFlow
 from attune.store.database import FEW, Database, Tx
@@ -31,16 +30,9 @@ _ORDERS_AT_ONCE: Final = 500
 
 class Flow(WorkerFlow):
     def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        mail: Mail,
-        terms: Terms,
-        *,
-        through: bool,
-        hatch: Hatch | None = None,
+        self, database: Database, clock: Clock, mail: Mail, terms: Terms, *, through: bool
     ) -> None:
-        super().__init__(database, clock, mail, terms, through=through, hatch=hatch)
+        super().__init__(database, clock, mail, terms, through=through)
         self._triggers = TriggerBook()
         self._books = Books(ActionBook(), RuleBook())
         self._intake = Intake(self.versions, self._books.actions, self.arranger)

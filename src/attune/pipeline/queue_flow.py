@@ -19,7 +19,6 @@ from attune.pipeline.queues import control, expiry, locking
 from attune.pipeline.queues.arranging import Arranger
 from attune.pipeline.queues.steps import lanes_by_id, lanes_with_waiting
 from attune.pipeline.running import Done, Running
-from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.model import Terms
 from attune.store.database import Database, Tx
 
@@ -30,16 +29,9 @@ _ENDED_AT_ONCE: Final = 500
 
 class QueueFlow(Running):
     def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        mail: Mail,
-        terms: Terms,
-        *,
-        through: bool,
-        hatch: Hatch | None = None,
+        self, database: Database, clock: Clock, mail: Mail, terms: Terms, *, through: bool
     ) -> None:
-        super().__init__(database, clock, mail, terms, through=through, hatch=hatch)
+        super().__init__(database, clock, mail, terms, through=through)
         self.arranger = Arranger(PolicyBook(), terms.queue)
 
     async def promote(self, *, by_itself: bool = False) -> None:

@@ -10,7 +10,6 @@ from attune.kernel.clock import Clock
 from attune.pipeline.outbox import Mail, Outbox
 from attune.pipeline.queues.arrivals import Arrivals
 from attune.pipeline.queues.steps import Lanes
-from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.model import Terms, Unplaceable
 from attune.pipeline.scheduling.muster import Muster
 from attune.pipeline.scheduling.steps import Scheduler, fail_unplaceable
@@ -31,18 +30,10 @@ class Done(Generic[T]):
 
 
 class Running:
-    """`through` tells that handing over to workers is this process's business, too. `hatch` is what flows of one process
-    share."""
+    """`through` tells that handing over to workers is this process's business, too."""
 
     def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        mail: Mail,
-        terms: Terms,
-        *,
-        through: bool,
-        hatch: Hatch | None = None,
+        self, database: Database, clock: Clock, mail: Mail, terms: Terms, *, through: bool
     ) -> None:
         self.database = database
         self.clock = clock
@@ -50,7 +41,7 @@ class Running:
         self.terms = terms
         self.versions = Versions()
         self.definitions = Definitions()
-        self.scheduler = Scheduler(terms, self.definitions, hatch or Hatch())
+        self.scheduler = Scheduler(terms, self.definitions)
         self._through = through
 
     async def _run(self, step: Step[P, Done[T]], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -71,7 +71,9 @@ class Base:
         )
         stamp = Stamp(source, self.clock, self.ids)
         mail = Mail(self.announcer, stamp, acted_on=terms.queue.deferred)
-        return Flow(self.database, self.clock, mail, terms, through=True, hatch=self.hatch)
+        flow = Flow(self.database, self.clock, mail, terms, through=True)
+        flow.scheduler.hatch = self.hatch
+        return flow
 
     def process(
         self, name: str, parts: Sequence[Part], ready: Callable[[], None] = lambda: None

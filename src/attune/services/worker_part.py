@@ -83,7 +83,7 @@ class WorkerPart:
         lost = LostWorker(worker.id, worker.name, worker.cordoned)
         await base.flow.take_back(lost, "was started anew")
         self._service = self._made(worker)
-        if base.settings.embedded:  # nobody else can take back what lies in it
+        if base.settings.embedded:  # one process is all there is
             base.flow.scheduler.hatch.open(worker.id)
         return await self._service.start()
 

@@ -32,36 +32,26 @@ async def test_an_order_that_does_not_fit_is_refused_whole_and_one_that_does_is_
     assert await bench.waiting() == ids[1:]
 
 
-async def test_an_order_that_is_refused_harms_no_other_of_the_same_commit(bench: Bench) -> None:
-    await bench.set(max_queue_length=2)
-    await bench.policy(concurrency_limit=0)
-    request = Request(action_ref="a.one")
-    flow = bench.new_flow("api", through=False)
-    orders = [Order((request,) * count) for count in (1, 2, 1, 1)]
-    first, large, second, late = await flow._request(orders)
-    assert isinstance(first, list)
-    assert isinstance(second, list)
-    assert isinstance(large, Limited)
-    assert isinstance(late, Limited)
-    assert await bench.waiting() == [first[0].id, second[0].id]
-
-
-async def test_the_same_is_true_of_large_orders_whose_rows_are_written_before_the_queue_is_asked(
-    bench: Bench,
+@pytest.mark.parametrize(
+    ("longest", "limit", "counts"),
+    [(2, 0, (1, 2, 1, 1)), (130, 10, (60, 100, 80, 1))],
+    ids=["small", "large, written before the queue is asked"],
+)
+async def test_an_order_that_is_refused_harms_no_other_of_the_same_commit(
+    bench: Bench, longest: int, limit: int, counts: tuple[int, ...]
 ) -> None:
-    await bench.set(max_queue_length=130)
-    await bench.policy(concurrency_limit=10)
+    await bench.set(max_queue_length=longest)
+    await bench.policy(concurrency_limit=limit)
     request = Request(action_ref="a.one")
     flow = bench.new_flow("api", through=False)
-    orders = [Order((request,) * count) for count in (60, 100, 80, 1)]
-    first, large, second, late = await flow._request(orders)
+    first, large, second, late = await flow._request([Order((request,) * n) for n in counts])
     assert isinstance(first, list)
     assert isinstance(second, list)
     assert isinstance(large, Limited)
     assert isinstance(late, Limited)
     ids = [one.id for one in (*first, *second)]
     assert await bench.value(int, "SELECT count(*) FROM execution") == len(ids)
-    assert await bench.waiting() == ids[10:]
+    assert await bench.waiting() == ids[limit:]
 
 
 async def test_a_repeated_order_leads_to_the_first_also_when_the_queue_is_full(

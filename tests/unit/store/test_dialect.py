@@ -22,6 +22,7 @@ def test_on_postgresql_it_has_them_with_their_types_and_no_join() -> None:
     one = for_postgresql(MOVE, Size.ONE)
     assert "SET state = $2::text, sent_at = $3" in one.sql
     assert "WHERE parcel.id = $1::bigint" in one.sql
+    assert "FROM" not in one.sql
     assert one.plural == ("moves",)
 
 

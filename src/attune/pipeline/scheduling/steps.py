@@ -97,11 +97,14 @@ class _Room:
 
 
 class Scheduler:
-    """Steps that need what a process holds: its terms, and what it knows of the definitions and lanes that it has met."""
+    """Steps that need what a process holds: its terms, and what it knows of the definitions and lanes that it has met.
 
-    def __init__(self, terms: Terms, definitions: Definitions, hatch: Hatch) -> None:
+    `hatch` is one for all flows of a process that has its worker in itself.
+    """
+
+    def __init__(self, terms: Terms, definitions: Definitions) -> None:
         self.terms = terms
-        self.hatch = hatch
+        self.hatch = Hatch()
         self.loners = Loners()
         self.setbacks = Setbacks()
         self._definitions = definitions
