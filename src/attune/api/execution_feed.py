@@ -38,7 +38,7 @@ def feed_queue(process: str, executions: str = EXECUTIONS) -> Queue:
     return broadcast_queue(
         process,
         MessageType.EXECUTION_REQUESTED,
-        MessageType.EXECUTION_STATUS_CHANGED,
+        MessageType.EXECUTION_NEWS,
         executions=executions,
     )
 

@@ -33,7 +33,7 @@ class Kind(StrEnum):
     ORDER = "order"
 
 
-_NOTICES: Final = ("rule.", "pack.")
+_NOTICES: Final = ("rule.", "pack.", MessageType.EXECUTION_NEWS, MessageType.INQUIRY_CREATED)
 _ORDERS: Final = frozenset(
     {MessageType.EXECUTION_SCHEDULED, MessageType.EXECUTION_CANCEL, MessageType.WORKER_PROBE}
 )
@@ -42,7 +42,7 @@ _ORDERS: Final = frozenset(
 def kind_of(message_type: MessageType) -> Kind:
     if message_type in _ORDERS:
         return Kind.ORDER
-    if message_type.startswith(_NOTICES) or message_type is MessageType.INQUIRY_CREATED:
+    if message_type.startswith(_NOTICES):
         return Kind.NOTICE
     if message_type.startswith("event."):
         return Kind.EVENT

@@ -32,6 +32,7 @@ class MessageType(StrEnum):
     EXECUTION_SCHEDULED = "execution.scheduled"
     EXECUTION_CANCEL = "execution.cancel"
     EXECUTION_STATUS_CHANGED = "execution.status.changed"
+    EXECUTION_NEWS = "execution.news"
     EXECUTION_COMPLETED = "execution.completed"
     INQUIRY_CREATED = "inquiry.created"
     INQUIRY_RESPONDED = "inquiry.responded"
@@ -151,6 +152,7 @@ PAYLOADS: MappingProxyType[MessageType, type[Payload]] = MappingProxyType(
         MessageType.EXECUTION_SCHEDULED: ExecutionScheduled,
         MessageType.EXECUTION_CANCEL: ExecutionCancel,
         MessageType.EXECUTION_STATUS_CHANGED: ExecutionStatusChanged,
+        MessageType.EXECUTION_NEWS: ExecutionStatusChanged,
         MessageType.EXECUTION_COMPLETED: ExecutionCompleted,
         MessageType.INQUIRY_CREATED: InquiryChanged,
         MessageType.INQUIRY_RESPONDED: InquiryChanged,

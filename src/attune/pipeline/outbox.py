@@ -73,9 +73,15 @@ class Mail:
         if self._acted_on:
             self.send(kind, items)
         else:
-            followed = kind is MessageType.EXECUTION_STATUS_CHANGED
-            within = COMPANY if followed else LEISURE
+            within = COMPANY if kind is MessageType.EXECUTION_NEWS else LEISURE
             self._announcer.mention(self._stamp, kind, items, within)
+
+    def moved(self, moves: list[Payload], *, may_wait: bool) -> None:
+        """Executions have changed. Who follows them hears of it now, or in a moment if it may wait for others; executors at
+        leisure, because nothing is left to do for them."""
+        tell = self.mention if may_wait else self.send
+        tell(MessageType.EXECUTION_NEWS, moves)
+        self.mention(MessageType.EXECUTION_STATUS_CHANGED, moves)
 
 
 class Outbox:
@@ -155,8 +161,7 @@ class Outbox:
         for kind, items in self._work.items():
             self._mail.send(kind, items)
         if self._moves:
-            tell = self._mail.mention if self.is_busy else self._mail.send
-            tell(MessageType.EXECUTION_STATUS_CHANGED, self._moves)
+            self._mail.moved(self._moves, may_wait=self.is_busy)
         for kind, items in self._news.items():
             self._mail.mention(kind, items)
 

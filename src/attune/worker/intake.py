@@ -11,7 +11,6 @@ from attune.kernel.ids import ActionDefinitionId, ExecutionId
 from attune.kernel.messages import (
     ExecutionScheduled,
     ExecutionStatusChanged,
-    MessageType,
     Payload,
 )
 from attune.kernel.statuses import ExecutionStatus
@@ -94,7 +93,7 @@ class Intake:
             since = hand_off.since(self._flow.terms.lease)
             made = [_change(hand_off, _S.REQUESTED, None, since)] if is_new else []
             items = [*made, _change(hand_off, _S.SCHEDULED, _S.REQUESTED, since)]
-            self._flow.mail.mention(MessageType.EXECUTION_STATUS_CHANGED, items)
+            self._flow.mail.moved(items, may_wait=True)
 
     def _may_begin(self, hand_off: HandOff, now: datetime) -> bool:
         """What is to be cancelled is never started, so it may come to its end at any time."""

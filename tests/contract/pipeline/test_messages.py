@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from attune.bus.topology import broadcast_queue
 from attune.kernel.envelope import Envelope
 from attune.kernel.messages import (
@@ -59,11 +61,12 @@ async def test_from_the_event_to_the_completion_every_arrow_has_its_message(worl
     assert all(envelope.version == 1 for envelope in heard)
 
 
+@pytest.mark.parametrize("kind", [MessageType.EXECUTION_STATUS_CHANGED, MessageType.EXECUTION_NEWS])
 async def test_what_is_handed_over_at_once_is_told_by_its_worker_from_its_making_to_its_end(
-    world: World,
+    world: World, kind: MessageType
 ) -> None:
     """Two processes that tell of one execution could overtake each other."""
-    heard = await listen(world, MessageType.EXECUTION_STATUS_CHANGED)
+    heard = await listen(world, kind)
     execution = await world.run("core.noop")
 
     async def changes() -> list[tuple[Any, ...]] | None:
