@@ -8,6 +8,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from attune.kernel.errors import InvalidSettings
+from attune.services.http_protocol import LARGEST_HEAD, HttpProtocol
 
 
 class _Server(uvicorn.Server):
@@ -50,6 +51,9 @@ class HttpServer:
             log_config=None,
             access_log=False,
             lifespan="off",
+            http=HttpProtocol,
+            ws="none",
+            h11_max_incomplete_event_size=LARGEST_HEAD,
             timeout_graceful_shutdown=self._grace,
         )
         self._server = _Server(config)
