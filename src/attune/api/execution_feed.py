@@ -117,7 +117,9 @@ class ExecutionFeed:
             for item in envelope.items
             if (told := news_of(item)) is not None and self._is_wanted(told.execution)
         ]
-        if news:
+        if self._batches.is_idle and all(map(self._known.suffice, news)):
+            self._show(news, {})
+        else:
             await self._batches.submit(news)
 
     def _placed(self, only: ExecutionId | None) -> Listener:
@@ -132,13 +134,16 @@ class ExecutionFeed:
 
     async def _tell(self, batches: list[list[News]]) -> Sequence[Exception | None]:
         news = [each for batch in batches for each in batch]
-        rows = await self._looked_up(news)
+        self._show(news, await self._looked_up(news))
+        return [None] * len(batches)
+
+    def _show(self, news: Sequence[News], rows: Mapping[ExecutionId, ExecutionSummary]) -> None:
+        """In their order; `rows` has those whose news and what is known of them do not tell all."""
         for each in news:
             row = self._known.row(each) or rows.get(each.execution)
             if row is not None:
                 self._put(each.execution, Change(row, event_of(row, each)))
         self._known.part(news)
-        return [None] * len(batches)
 
     async def _looked_up(self, news: Sequence[News]) -> Mapping[ExecutionId, ExecutionSummary]:
         ids = {each.execution for each in news if not self._known.suffice(each)}

@@ -25,6 +25,11 @@ class Batcher(Generic[T, R]):
         self._waiting: deque[tuple[T, asyncio.Future[R]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is under way: what is done now overtakes nobody."""
+        return self._task is None
+
     async def submit(self, item: T) -> R:
         """Return when the batch that holds the item is done."""
         return await self.put(item)
