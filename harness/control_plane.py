@@ -35,9 +35,8 @@ from attune.pipeline.queues.model import QueueTerms
 from attune.pipeline.queues.redis.link import RedisLink
 from attune.pipeline.queues.redis.mirror import RedisMirror
 from attune.pipeline.queues.redis.queue import RedisQueue
-from attune.pipeline.scheduling.hatch import Hatch, Shelf
+from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.model import Terms
-from attune.pipeline.scheduling.sealed_hatch import SealedHatch
 from attune.services.worker_part import WorkerBase, WorkerPart
 from attune.store import migrate
 from attune.store.database import Tx
@@ -71,7 +70,7 @@ class ControlPlane:
         self.database = database_from(settings, self.clock, random.Random(1))  # noqa: S311
         self.bus = bus_from(settings.message_queue, self.clock, random.Random(2))  # noqa: S311
         self.announcer = Announcer(self.bus, self.clock)
-        self._shelf = Shelf()
+        self.hatch = Hatch()
         self.flow = self.new_flow("test", through=through)
         self.executor_flow = self.flow if through else self.new_flow("executor", through=True)
         self._stack = AsyncExitStack()
@@ -81,14 +80,8 @@ class ControlPlane:
         mail = Mail(self.announcer, stamp, acted_on=self._queue_terms().deferred)
         found = Terms(**{"stale": timedelta(seconds=30), "queue": self._queue_terms(), **terms})
         flow = Flow(self.database, self.clock, mail, found, through=through)
-        flow.scheduler.hatch = self.new_hatch()
+        flow.scheduler.hatch = self.hatch
         return flow
-
-    def new_hatch(self) -> Hatch:
-        """One for all in `attune up`; else one for each process. The secret is of an installation that lives for seconds."""
-        if self.settings.embedded:
-            return self._shelf
-        return SealedHatch("a secret", random.SystemRandom())
 
     def _queue_terms(self) -> QueueTerms:
         queue = self.settings.executor.queue

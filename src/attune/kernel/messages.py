@@ -80,7 +80,6 @@ class ExecutionScheduled(Payload, frozen=True):
     """The hand-off: from its publication on, the worker owns the execution for as long as its lease lasts.
 
     That it was handed over is the worker's to tell; `is_new`: that it was made as well, because both were one commit.
-    `sealed` has all that the worker needs to begin, for its eyes only; without it, the worker reads the row.
     """
 
     execution_id: ExecutionId
@@ -89,7 +88,6 @@ class ExecutionScheduled(Payload, frozen=True):
     action_ref: str | None = None
     lease_expires_at: datetime | None = None
     is_new: bool = False
-    sealed: str | None = None
 
 
 class ExecutionCancel(Payload, frozen=True):

@@ -20,9 +20,8 @@ from attune.kernel.settings import QueueBackend, Settings
 from attune.pipeline.flow import Flow
 from attune.pipeline.outbox import Mail
 from attune.pipeline.queues.model import QueueTerms
-from attune.pipeline.scheduling.hatch import Hatch, Shelf
+from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.model import Terms
-from attune.pipeline.scheduling.sealed_hatch import SealedHatch
 from attune.services.connections import BusPart, DatabasePart
 from attune.services.part import Part
 from attune.services.process import Process
@@ -43,7 +42,7 @@ class Base:
     announcer: Announcer
     ids: Ids
     accounts: Accounts
-    hatch: Hatch = field(default_factory=Shelf)
+    hatch: Hatch = field(default_factory=Hatch)
 
     def parts(self) -> list[Part]:
         url = self.settings.database_url
@@ -103,13 +102,4 @@ def base_from(settings: Settings) -> Base:
         announcer=Announcer(bus, clock),
         ids=ids,
         accounts=accounts_from(settings, database, clock, ids),
-        hatch=_hatch(settings, source),
     )
-
-
-def _hatch(settings: Settings, source: random.Random) -> Hatch:
-    """Where others share the work, what they hand over has to come to them."""
-    secret = settings.security.encryption_key
-    if settings.embedded or secret is None:
-        return Shelf()
-    return SealedHatch(secret.get_secret_value(), source)

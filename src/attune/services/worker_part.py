@@ -83,7 +83,8 @@ class WorkerPart:
         lost = LostWorker(worker.id, worker.name, worker.cordoned)
         await base.flow.take_back(lost, "was started anew")
         self._service = self._made(worker)
-        base.flow.scheduler.hatch.open(worker.id, worker.incarnation)
+        if base.settings.embedded:  # one process is all there is
+            base.flow.scheduler.hatch.open(worker.id)
         return await self._service.start()
 
     async def stop(self) -> None:
@@ -121,10 +122,8 @@ class WorkerPart:
 
     def _heartbeat(self, worker: Worker) -> Heartbeat:
         flow, interval = self._base.flow, self._base.settings.worker.heartbeat_interval
-        stale, doubt = flow.terms.stale.total_seconds(), flow.terms.lease.total_seconds()
-        return Heartbeat(
-            worker, self._line(), flow.clock, interval=interval, stale=stale, doubt=doubt
-        )
+        stale = flow.terms.stale.total_seconds()
+        return Heartbeat(worker, self._line(), flow.clock, interval=interval, stale=stale)
 
     def _line(self) -> Line:
         """An SQLite file belongs to one object; PostgreSQL gives the heart a connection of its own."""

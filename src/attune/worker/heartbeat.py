@@ -14,7 +14,6 @@ import structlog
 from attune.kernel.clock import Clock
 from attune.pipeline.workers.beats import NameTaken, beat, sign_off
 from attune.pipeline.workers.model import Worker
-from attune.worker.assurance import Assurance
 from attune.worker.heart_line import Line
 from attune.worker.loop_watch import LoopWatch, call_in
 
@@ -30,8 +29,7 @@ def _nobody() -> None:
 
 
 class Heartbeat:
-    """`stale` is the silence, in seconds, after which a worker counts as lost; `doubt` is how long a hand-off may last
-    from before such a loss.
+    """`stale` is the silence, in seconds, after which a worker counts as lost.
 
     `on_back` is called in the worker's loop when it had been given up for lost meanwhile: its rows must be looked at.
     """
@@ -39,14 +37,7 @@ class Heartbeat:
     name = "worker's heartbeat"
 
     def __init__(
-        self,
-        worker: Worker,
-        line: Line,
-        clock: Clock,
-        *,
-        interval: float,
-        stale: float,
-        doubt: float,
+        self, worker: Worker, line: Line, clock: Clock, *, interval: float, stale: float
     ) -> None:
         self.on_back: Callable[[], None] = _nobody
         self._worker = worker
@@ -54,8 +45,7 @@ class Heartbeat:
         self._clock = clock
         self._interval = interval
         self._stale = stale
-        self._doubt = doubt
-        self._assure()
+        self._beaten = clock.monotonic()
         self._leaving = self._left = self._stopping = False
         self._turns = True
         self._failures = 0
@@ -72,19 +62,9 @@ class Heartbeat:
         return self.age >= self._stale
 
     @property
-    def vouches(self) -> bool:
-        """Whether nobody can have taken back what this worker was handed and may still begin."""
-        return self._assurance.holds(self._clock.monotonic(), self._clock.now())
-
-    @property
     def is_replaced(self) -> bool:
         """Whether another process has this worker's name, and with it all that its rows hold."""
         return isinstance(self._error, NameTaken)
-
-    def _assure(self) -> None:
-        """It has just registered, which counts as a beat."""
-        self._beaten = self._clock.monotonic()
-        self._assurance = Assurance(self._stale, self._doubt, self._beaten, self._clock.now())
 
     async def start(self) -> asyncio.Task[None]:
         """The task ends with the thread; with `NameTaken` when the worker was replaced and must stop."""
@@ -93,7 +73,7 @@ class Heartbeat:
         self._loop = asyncio.new_event_loop()
         self._hurry, self._one_at_a_time = asyncio.Event(), asyncio.Lock()
         self._watch = LoopWatch(self._home, self._clock, self._stale)
-        self._assure()
+        self._beaten = self._clock.monotonic()
         self._thread = threading.Thread(target=self._run, name="attune-heartbeat", daemon=True)
         self._thread.start()
         return asyncio.create_task(self._living(), name=self.name)
@@ -180,9 +160,10 @@ class Heartbeat:
             return max(began + self._interval - self._clock.monotonic(), 0)
 
     async def _write(self, began: float) -> None:
-        worker, leaving, now = self._worker, self._leaving, self._clock.now()
-        silence = await self._line.run(beat, worker.id, worker.incarnation, now, leaving=leaving)
-        self._assurance.beaten(began, now, was_lost=silence is not None)
+        worker, leaving = self._worker, self._leaving
+        silence = await self._line.run(
+            beat, worker.id, worker.incarnation, self._clock.now(), leaving=leaving
+        )
         self._beaten, self._left = began, leaving
         if silence is not None:
             seconds = round(silence.total_seconds(), 3)

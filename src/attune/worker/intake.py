@@ -1,6 +1,6 @@
 """Hand-offs on their way from a message, an end or a look at the rows to the jobs that they become."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -27,17 +27,13 @@ _log = structlog.get_logger()
 
 
 class Intake:
-    """Once `closed`, nothing starts any more, whatever is under way.
+    """Once `closed`, nothing starts any more, whatever is under way."""
 
-    `is_sure`: nobody can have taken back what this worker was handed and may still begin.
-    """
-
-    def __init__(self, flow: Flow, jobs: Jobs, worker: Worker, is_sure: Callable[[], bool]) -> None:
+    def __init__(self, flow: Flow, jobs: Jobs, worker: Worker) -> None:
         self.closed = False
         self._flow = flow
         self._jobs = jobs
         self._worker = worker
-        self._is_sure = is_sure
         self._taking: Batcher[list[ExecutionScheduled], None] = Batcher("hand-offs", self._take)
 
     async def order(self, items: Sequence[Payload]) -> None:
@@ -62,14 +58,11 @@ class Intake:
         orders = {each.execution_id: each for batch in batches for each in batch}
         if orders:
             new = {one.execution_id for one in orders.values() if one.is_new}
-            await self.begin(list(orders), new, self._here(orders.values()))
+            here = self._flow.scheduler.hatch.take(
+                (one.execution_id, one.attempt) for one in orders.values()
+            )
+            await self.begin(list(orders), new, here)
         return [None] * len(batches)
-
-    def _here(self, orders: Iterable[ExecutionScheduled]) -> list[HandOff]:
-        """Hand-offs that came with their orders, or lie ready, if these can still be believed. An attempt is handed over once,
-        so only one that was taken back, or is over and forgotten, must not begin."""
-        taken = self._flow.scheduler.hatch.take(orders)
-        return [one for one in taken if self._jobs.is_new(one)] if self._is_sure() else []
 
     async def begin(
         self,
@@ -77,8 +70,8 @@ class Intake:
         new: Collection[ExecutionId] = frozenset(),
         here: Collection[HandOff] = (),
     ) -> None:
-        """The rows say whether these are still ours, but for those that are `here` and so need no look; what has begun
-        already stays as it is. Of those that are `new` nobody has told yet that there are.
+        """The rows say whether these are still ours, but for those that are `here`, which were just now committed; what has
+        begun already stays as it is. Of those that are `new` nobody has told yet that there are.
 
         A glance, for there are no more of them than this worker has slots.
         """

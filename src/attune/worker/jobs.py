@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Final, TypeVar
 
@@ -24,7 +24,6 @@ from attune.worker.workshop import Workshop
 
 Key = tuple[ExecutionId, int]
 K = TypeVar("K")
-V = TypeVar("V")
 
 _REMEMBERED: Final = 100_000
 
@@ -48,8 +47,7 @@ class Jobs:
     def __init__(self, workshop: Workshop) -> None:
         self._shop = workshop
         self._jobs: dict[Key, Job] = {}
-        self._begun: OrderedDict[Key, datetime | None] = OrderedDict()
-        self._forgotten = datetime.min.replace(tzinfo=UTC)
+        self._begun: OrderedDict[Key, None] = OrderedDict()
         self._cancelled: OrderedDict[tuple[ExecutionId, int | None], None] = OrderedDict()
 
     @property
@@ -62,17 +60,12 @@ class Jobs:
     def holds(self, execution: ExecutionId, attempt: int) -> bool:
         return (execution, attempt) in self._begun
 
-    def is_new(self, hand_off: HandOff) -> bool:
-        """Whether it cannot have begun before: not if its lease is as old as one whose execution is forgotten here."""
-        lease = hand_off.lease_expires_at
-        return lease is not None and lease > self._forgotten
-
     def begin(self, hand_off: HandOff, definition: ActionDefinition) -> None:
         """Start an attempt, once: also one that has ended since its rows were read is left alone."""
         key = (hand_off.execution, hand_off.attempt)
         if key in self._begun:
             return
-        self._remember_begun(key, hand_off.lease_expires_at)
+        _remember(self._begun, key)
         job = self._jobs[key] = Job(self._shop.clock.now())
         cancelled = key in self._cancelled or (hand_off.execution, None) in self._cancelled
         if cancelled or hand_off.status is ExecutionStatus.CANCELING:
@@ -95,7 +88,7 @@ class Jobs:
         for job in found:
             job.cancel.set()
         if not found:
-            _remember(self._cancelled, (execution, attempt), None)
+            _remember(self._cancelled, (execution, attempt))
 
     def running(self) -> frozenset[Key]:
         """The attempts whose action has not ended."""
@@ -143,11 +136,6 @@ class Jobs:
             return True
         _, pending = await asyncio.wait(tasks, timeout=patience)
         return not pending
-
-    def _remember_begun(self, key: Key, lease: datetime | None) -> None:
-        forgotten = _remember(self._begun, key, lease)
-        if forgotten is not None:
-            self._forgotten = max(self._forgotten, forgotten)
 
     def _tasks(self, keys: Iterable[Key]) -> list["asyncio.Future[None]"]:
         jobs = (self._jobs[key] for key in keys if key in self._jobs)
@@ -202,13 +190,14 @@ class Jobs:
             _log.error("An execution was lost sight of.", execution_id=key[0], exc_info=error)
 
 
-def _remember(known: OrderedDict[K, V], key: K, value: V) -> V | None:
-    """The oldest are forgotten: nobody reads rows for as long as it takes to run so many others. What was known of it.
+def _remember(known: OrderedDict[K, None], key: K) -> None:
+    """The oldest are forgotten: nobody reads rows for as long as it takes to run so many others.
 
     A plain dict passes all that left it on its way to the first one.
     """
-    known[key] = value
-    return known.popitem(last=False)[1] if len(known) > _REMEMBERED else None
+    known[key] = None
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)
 
 
 def _unrun(hand_off: HandOff, reason: str) -> Ended:

@@ -89,7 +89,7 @@ class WorkerService:
         self._rhythm = rhythm
         self._clock = flow.clock
         self._going = Leaving(flow, jobs, worker)
-        self._intake = Intake(flow, jobs, worker, lambda: heartbeat.vouches)
+        self._intake = Intake(flow, jobs, worker)
         self._subscription: Subscription | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._deaf: Callable[[], None] = lambda: None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attune.kernel.clock import Clock, SystemClock
+from attune.kernel.clock import SystemClock
 from attune.kernel.errors import DatabaseUnavailable
 from attune.kernel.ids import WorkerId
 from attune.kernel.settings import WorkerType
@@ -63,16 +63,8 @@ class Rows:
         return sum(step is beat for step, _, _ in self.calls)
 
 
-def heart(
-    rows: Rows,
-    *,
-    interval: float = 0.01,
-    stale: float = LONG,
-    doubt: float = LONG,
-    clock: Clock | None = None,
-) -> Heartbeat:
-    clock = clock or SystemClock()
-    return Heartbeat(WORKER, rows, clock, interval=interval, stale=stale, doubt=doubt)
+def heart(rows: Rows, *, interval: float = 0.01, stale: float = LONG) -> Heartbeat:
+    return Heartbeat(WORKER, rows, SystemClock(), interval=interval, stale=stale)
 
 
 async def until(heartbeat: Heartbeat, living: asyncio.Task[None]) -> None:

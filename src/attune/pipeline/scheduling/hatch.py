@@ -1,55 +1,42 @@
-"""The short way from a hand-over to its worker: what was just now committed need not be read again.
-
-The rows stay the truth. Whoever takes something here must be sure that nobody has taken it back since.
-"""
+"""The short way from a hand-over to a worker of the same process: what was written need not be read again."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Final, Protocol
+from collections.abc import Collection, Iterable
+from typing import Final
 
 from attune.kernel.ids import ExecutionId, WorkerId
-from attune.kernel.messages import ExecutionScheduled
 from attune.pipeline.scheduling.hand_off import HandOff
+
+Key = tuple[ExecutionId, int]
 
 _KEPT_AT_MOST: Final = 10_000
 
 
-class Hatch(Protocol):
-    """For one process: `open` tells which worker it is, if it is one."""
+class Hatch:
+    """A hand-off lies here after its commit, until its message comes. One that is not here any more is in the rows.
 
-    def open(self, worker: WorkerId, incarnation: str) -> None: ...
-
-    def close(self) -> None: ...
-
-    def put(self, worker: WorkerId, incarnation: str, hand_off: HandOff) -> str | None:
-        """After its commit. What is returned goes along with the order, for the `take` of that worker."""
-
-    def take(self, orders: Iterable[ExecutionScheduled]) -> list[HandOff]:
-        """Those that came by this way. One that did not is in the rows."""
-
-
-class Shelf:
-    """Where one process is everything: a hand-off lies here until its order comes, and nobody outside sees it."""
+    Nobody outside the process sees it, so it holds parameters, which no message does.
+    """
 
     def __init__(self) -> None:
         self._worker: WorkerId | None = None
-        self._kept: OrderedDict[tuple[ExecutionId, int], HandOff] = OrderedDict()
+        self._kept: OrderedDict[Key, HandOff] = OrderedDict()
 
-    def open(self, worker: WorkerId, incarnation: str) -> None:  # noqa: ARG002 - there is no other process
+    def open(self, worker: WorkerId) -> None:
+        """For this worker; nothing lies here for any other."""
         self._worker = worker
 
     def close(self) -> None:
         self._worker = None
         self._kept.clear()
 
-    def put(self, worker: WorkerId, incarnation: str, hand_off: HandOff) -> str | None:  # noqa: ARG002
+    def put(self, worker: WorkerId, hand_off: HandOff) -> None:
         if worker == self._worker:
             self._kept[hand_off.execution, hand_off.attempt] = hand_off
             if len(self._kept) > _KEPT_AT_MOST:
                 self._kept.popitem(last=False)
-        return None
 
-    def take(self, orders: Iterable[ExecutionScheduled]) -> list[HandOff]:
-        """Each once."""
-        found = (self._kept.pop((one.execution_id, one.attempt), None) for one in orders)
+    def take(self, keys: Iterable[Key]) -> Collection[HandOff]:
+        """Those of these that are here, once."""
+        found = (self._kept.pop(key, None) for key in keys)
         return [one for one in found if one is not None]

@@ -24,7 +24,7 @@ from attune.pipeline.scheduling.cap import Cap, lock_cap, log_hand_offs
 from attune.pipeline.scheduling.compatibility import demand_of
 from attune.pipeline.scheduling.decide import NONE_ASIDE, place
 from attune.pipeline.scheduling.hand_off import HandOver, Scheduled
-from attune.pipeline.scheduling.hatch import Hatch, Shelf
+from attune.pipeline.scheduling.hatch import Hatch
 from attune.pipeline.scheduling.line import ReadyLine, Standing, somebody
 from attune.pipeline.scheduling.model import (
     Assignment,
@@ -99,12 +99,12 @@ class _Room:
 class Scheduler:
     """Steps that need what a process holds: its terms, and what it knows of the definitions and lanes that it has met.
 
-    `hatch` is one for all flows of a process.
+    `hatch` is one for all flows of a process that has its worker in itself.
     """
 
     def __init__(self, terms: Terms, definitions: Definitions) -> None:
         self.terms = terms
-        self.hatch: Hatch = Shelf()
+        self.hatch = Hatch()
         self.loners = Loners()
         self.setbacks = Setbacks()
         self._definitions = definitions
@@ -140,8 +140,7 @@ class Scheduler:
         placement = await self._placed(tx, line, room, now)
         await self._log(tx, room.cap, line, placement, now)
         given = await self._hand(tx, placement.assigned, now, arrivals)
-        workers = {one.id: one for one in present.workers}
-        worker_of = {one.entry.execution: workers[one.worker] for one in placement.assigned}
+        worker_of = {one.entry.execution: one.worker for one in placement.assigned}
         outbox.fill(partial(self._order, outbox, given, worker_of))
         return tuple(placement.unplaceable)
 
@@ -216,21 +215,21 @@ class Scheduler:
         ]
 
     def _order(
-        self, outbox: Outbox, given: HandOver, worker_of: Mapping[ExecutionId, Worker]
+        self, outbox: Outbox, given: HandOver, worker_of: Mapping[ExecutionId, WorkerId]
     ) -> None:
         """The worker tells that it was handed these: before it does, nobody could have seen them move."""
         for one in given.hand_offs():
             worker = worker_of[one.execution]
+            self.hatch.put(worker, one)
             order = ExecutionScheduled(
                 execution_id=one.execution,
-                worker_id=worker.id,
+                worker_id=worker,
                 attempt=one.attempt,
                 action_ref=one.action_ref,
                 lease_expires_at=one.lease_expires_at,
                 is_new=outbox.leave_to_worker(one.execution),
-                sealed=self.hatch.put(worker.id, worker.incarnation, one),
             )
-            outbox.order(MessageType.EXECUTION_SCHEDULED, order, to=worker_queue_name(worker.id))
+            outbox.order(MessageType.EXECUTION_SCHEDULED, order, to=worker_queue_name(worker))
 
     async def _hand(
         self, tx: Tx, assigned: Sequence[Assignment], now: datetime, arrivals: Arrivals
