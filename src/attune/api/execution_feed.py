@@ -119,7 +119,7 @@ class ExecutionFeed:
         ]
         if self._batches.is_idle and all(map(self._known.suffice, news)):
             self._show(news, {})
-        else:
+        elif news:
             await self._batches.submit(news)
 
     def _placed(self, only: ExecutionId | None) -> Listener:

@@ -66,9 +66,8 @@ async def test_where_one_process_is_everything_a_hand_off_is_not_read_again(
     still: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = await still.start_worker()
-    await service_of(
-        worker
-    )._looking.stop()  # it reads whatever it finds, and may find this one first
+    # A look at the rows reads whatever it finds, and might find this one first.
+    await service_of(worker)._looking.stop()
     read: list[ExecutionId] = []
 
     async def reading(tx: Tx, worker: Worker, ids: Sequence[ExecutionId]) -> list[HandOff]:

@@ -16,6 +16,7 @@ from attune.services.http_protocol import LARGEST_HEAD
 
 H2C = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
 PATIENCE = 20
+TURNS = 20
 
 
 async def echo(request: Request) -> JSONResponse:
@@ -41,11 +42,12 @@ class Wire:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def send(self, *pieces: bytes) -> None:
-        """Each arrives on its own: the loop of the server runs in between."""
+        """Each arrives on its own: the loop, which is the server's as well, turns in between."""
         for piece in pieces:
             self._writer.write(piece)
             await self._writer.drain()
-            await asyncio.sleep(0.02)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
 
     async def answer(self) -> tuple[int, bytes]:
         async with asyncio.timeout(PATIENCE):
