@@ -5,6 +5,7 @@ first statement, and its COMMIT with its last.
 """
 
 import asyncio
+import select
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -60,6 +61,8 @@ class Session:
         self._libpq.enter_pipeline_mode()
         self._libpq.notice_handler = self._heed
         self._socket = self._libpq.socket
+        self._input = select.poll()
+        self._input.register(self._socket, select.POLLIN)
         self._loop.add_reader(self._socket, self._receive)
 
     @property
@@ -150,11 +153,16 @@ class Session:
             return True
 
     def _receive(self) -> None:
+        """All that is there: of a link that broke uvloop tells once, also where an answer came before."""
         try:
-            self._libpq.consume_input()
+            self._take()
+            while self._input.poll(0):
+                self._take()
         except psycopg.Error as error:
             self._lose(error)
-            return
+
+    def _take(self) -> None:
+        self._libpq.consume_input()
         if self._answer is not None:
             self._collect(self._answer)
         while note := self._libpq.notifies():

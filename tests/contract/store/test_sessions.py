@@ -2,9 +2,11 @@
 
 import asyncio
 import random
+import select
 from collections.abc import AsyncIterator
 from typing import Any
 
+import psycopg
 import pytest
 
 from attune.kernel.clock import SystemClock
@@ -12,6 +14,7 @@ from attune.kernel.errors import InvalidInput
 from attune.simulation.clock import ManualClock
 from attune.store.database import Answer, Database, Tx
 from attune.store.postgresql import PostgreSQLDatabase
+from attune.store.postgresql_connect import connect
 from attune.store.postgresql_session import Call, Session
 from attune.store.postgresql_tx import PostgreSQLTx
 from tests.contract.store.world import Label, Parcel, PostgreSQLWorld, add, labels, parcel
@@ -237,3 +240,42 @@ async def test_a_session_that_nobody_needed_for_long_goes(world: PostgreSQLWorld
     await clock.advance(3600)
     await until(database, one_left)
     await database.close()
+
+
+def wait_for(event: int, session: Session) -> None:
+    """In place: the loop is to hear of everything at once."""
+    poll = select.poll()
+    poll.register(session._socket, event)
+    assert poll.poll(BOUND * 1000)
+
+
+async def test_a_link_that_breaks_in_the_middle_of_an_answer_is_noticed(
+    world: PostgreSQLWorld,
+) -> None:
+    url = world.proxy.url_for(world.url)
+    session = await connect(url, timeout=BOUND, command_timeout=BOUND)
+    much, pause = Call("SELECT repeat('x', 20000)"), "SELECT pg_sleep($1)"
+    await session.ask(much, Call(pause, [0.0]))
+    answer = asyncio.create_task(session.ask(much, Call(pause, [60.0])))
+    await asyncio.sleep(0)
+    wait_for(select.POLLIN, session)
+    world.proxy.cut()
+    wait_for(select.POLLERR, session)
+    with pytest.raises(psycopg.OperationalError):
+        await answer
+    assert session.closed.is_set()
+
+
+async def test_a_link_that_breaks_right_after_an_answer_is_noticed(world: PostgreSQLWorld) -> None:
+    url = world.proxy.url_for(world.url)
+    session = await connect(url, timeout=BOUND, command_timeout=BOUND)
+    await session.ask(Call("SELECT 1"))
+    answer = asyncio.create_task(session.ask(Call("SELECT 1")))
+    await asyncio.sleep(0)
+    wait_for(select.POLLIN, session)
+    world.proxy.cut()
+    wait_for(select.POLLERR, session)
+    [told] = await answer
+    assert [*told.rows] == [(1,)]
+    async with asyncio.timeout(BOUND):
+        await session.closed.wait()
