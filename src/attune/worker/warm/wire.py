@@ -93,7 +93,7 @@ class Wire:
                 self._send_now(message, descriptors)
             except ConnectionError:
                 self._unsent.clear()
-                self.unread = True
+                self._break_off()
                 return True
             except OSError as error:
                 if error.errno not in _NO_ROOM:
@@ -109,11 +109,18 @@ class Wire:
         rights = array("i", descriptors).tobytes()
         self._socket.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
 
-    def read(self) -> None:
-        """What has come so far."""
-        for _ in range(_MESSAGES_AT_ONCE):
-            if not self._read_one():
-                return
+    def read(self) -> bool:
+        """What has come so far. Whether there may be more."""
+        return all(self._read_one() for _ in range(_MESSAGES_AT_ONCE))
+
+    def _break_off(self) -> None:
+        """The other end has not read all. What it said before is read to its end: of that uvloop tells only once."""
+        self.unread = True
+        self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if self.read():
+            self._loop.call_soon(self._read_on)
 
     def _read_one(self) -> bool:
         """Whether there may be more; the loop asks again as long as there is."""
@@ -124,8 +131,7 @@ class Wire:
         except BlockingIOError:
             return False
         except ConnectionError:
-            # It has not read all; what it said before comes next.
-            self.unread = True
+            self._break_off()
             return True
         if not size:
             self.close()
