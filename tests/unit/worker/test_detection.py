@@ -124,7 +124,7 @@ async def test_a_program_that_is_broken_is_left_out_and_told(programs: Programs)
 
 
 async def test_one_that_cannot_be_started_or_says_too_much_is_left_out(programs: Programs) -> None:
-    (programs.folder / "bash").write_bytes(b"\x00\x01\x02")
+    (programs.folder / "bash").write_text("#!/no/such/interpreter\n")
     (programs.folder / "bash").chmod(0o755)
     programs.add("node", "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done")
     with capture_logs() as logs:

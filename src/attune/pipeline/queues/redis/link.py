@@ -27,7 +27,8 @@ from attune.pipeline.queues.redis.lua import Script
 from attune.pipeline.queues.redis.scripts import VERIFY
 
 # A refusal counts, too: one that is out of memory, read-only or has foreign keys under our names is of no use.
-_TROUBLE: Final = (Disconnected, TimedOut, ResponseError, InvalidResponse, OSError)
+# A RuntimeError is what uvloop has for a socket that has just closed.
+_TROUBLE: Final = (Disconnected, TimedOut, ResponseError, InvalidResponse, OSError, RuntimeError)
 _CONNECTIONS: Final = 16
 _SCAN: Final = 500
 # After a failure nobody waits for this server again for so long, in seconds.
