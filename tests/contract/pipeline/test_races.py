@@ -111,7 +111,9 @@ async def test_f1_f4_whatever_executors_do_at_once_order_and_limits_hold_and_all
     await bench.flow.promote()
     while handed := await bench.values(ExecutionId, HANDED):
         await bench.end(*handed)
-    assert await bench.value(int, "SELECT count(*) FROM entry") == 0
+        # One end may let several go, of which its worker gets one; the others are for an executor to hand over.
+        await bench.flow.schedule()
+    assert await bench.values(str, "SELECT state || ', ' || coalesce(reason, '') FROM entry") == []
 
 
 @pytest.mark.parametrize("quotas", [[], [EACH]])
