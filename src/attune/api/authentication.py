@@ -3,6 +3,9 @@
     @routes.get("/things")
     async def things(rights: RightsOf) -> ...
 
+A route that hands what it is asked for to a step takes `AskerOf`: the step looks whether the caller still holds what he
+was last seen to hold, and no look of its own comes before it.
+
 Only routes ask, so an unknown path is a 404 with any token and without one. The database may be asked for a caller while
 the body of his request is still on its way (`asking_early`); whether he may do anything is still decided where it was.
 """
@@ -10,6 +13,7 @@ the body of his request is still on its way (`asking_early`); whether he may do 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple, cast
 
 from fastapi import Depends, FastAPI, Request
@@ -20,6 +24,7 @@ from fastapi.security.base import SecurityBase
 from fastapi.security.utils import get_authorization_scheme_param
 
 from attune.identities.accounts import Accounts
+from attune.identities.belief import Belief
 from attune.identities.grant_book import GrantBook
 from attune.identities.model import Caller
 from attune.identities.rights import Rights
@@ -60,8 +65,31 @@ class _CallerOfToken(_Bearer):
 
 class _RightsOfToken(_Bearer):
     async def __call__(self, request: Request) -> Rights:
-        caller = await _caller(request)
-        return await cast(GrantBook, request.app.state.grants).rights_of(caller)
+        return await _rights_of(request, await _caller(request))
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """`believed` holds only as far as a step confirms it; None for one who has to be looked up."""
+
+    believed: tuple[Rights, Belief] | None
+    _request: Request
+
+    async def rights(self) -> Rights:
+        """By what he holds now."""
+        return await _rights_of(self._request, await _asked(self._request))
+
+
+class _AskerOfToken(_Bearer):
+    async def __call__(self, request: Request) -> Asker:
+        belief = _accounts(request).believed(_token(request))
+        if belief is None:
+            return Asker(None, request)
+        return Asker((await _rights_of(request, belief.caller), belief), request)
+
+
+async def _rights_of(request: Request, caller: Caller) -> Rights:
+    return await cast(GrantBook, request.app.state.grants).rights_of(caller)
 
 
 async def _caller(request: Request) -> Caller:
@@ -72,10 +100,14 @@ async def _caller(request: Request) -> Caller:
 
 
 async def _asked(request: Request) -> Caller:
+    return await _accounts(request).caller(_token(request))
+
+
+def _token(request: Request) -> str:
     scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
     if scheme.lower() != "bearer" or not token:
         raise Unauthenticated("This needs a token: send the header Authorization: Bearer <token>.")
-    return await _accounts(request).caller(token)
+    return token
 
 
 def _accounts(request: Request) -> Accounts:
@@ -87,8 +119,10 @@ class _Early(NamedTuple):
     asked: "asyncio.Task[Caller]"
 
 
-def asks_for_caller(dependant: Dependant) -> bool:
-    return any(isinstance(one.call, _Bearer) for one in dependant.dependencies)
+def looks_for_caller(dependant: Dependant) -> bool:
+    return any(
+        isinstance(one.call, _CallerOfToken | _RightsOfToken) for one in dependant.dependencies
+    )
 
 
 @contextmanager
@@ -111,3 +145,4 @@ def _heard(asked: "asyncio.Task[Caller]") -> None:
 
 CallerOf = Annotated[Caller, Depends(_CallerOfToken())]
 RightsOf = Annotated[Rights, Depends(_RightsOfToken())]
+AskerOf = Annotated[Asker, Depends(_AskerOfToken())]

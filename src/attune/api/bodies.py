@@ -14,7 +14,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
-from attune.api.authentication import asking_early, asks_for_caller
+from attune.api.authentication import asking_early, looks_for_caller
 from attune.api.errors import WrongRequest
 from attune.kernel.errors import InvalidInput, NotFound
 
@@ -138,7 +138,7 @@ class _CheckedRoute(APIRoute):
             with asking_early(request):
                 return await checked(request)
 
-        has_time = self.body_field is not None and asks_for_caller(self.dependant)
+        has_time = self.body_field is not None and looks_for_caller(self.dependant)
         return checked_while_asked if has_time else checked
 
 

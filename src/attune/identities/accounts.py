@@ -1,11 +1,12 @@
 """What people do with their account: register, log in, stay logged in, look at it and change it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import SecretStr
 
 from attune.identities.assignments import grants_of, has_ended, held_by
+from attune.identities.belief import Belief, LastSeen
 from attune.identities.decide import (
     caller_of,
     check_own_account,
@@ -46,6 +47,7 @@ class Accounts:
     tokens: Tokens
     clock: Clock
     registration: Registration
+    _seen: LastSeen = field(default_factory=LastSeen)
 
     async def register(self, login: str, password: SecretStr, display_name: str | None) -> Session:
         if not self.registration.is_open:
@@ -78,12 +80,22 @@ class Accounts:
         """Who holds this token. What it may do is read from the database each time, so a change counts at once."""
         claims = self.tokens.read(token, *_BEARERS)
         held = await self.database.glance(held_by, claims.identity)
+        self._seen.note(claims.identity, held)
         if held is None:
             raise Unauthenticated("The identity of this token is gone or frozen.")
         execution = execution_of(claims)
         if execution is not None and await self.database.glance(has_ended, execution):
             raise Unauthenticated("The execution of this token has ended.")
         return caller_of(claims, held.permission_set_refs, held.attributes)
+
+    def believed(self, token: str) -> Belief | None:
+        """Who holds this token, for a step that asks whether it is true. None for one who was not seen yet, and for an
+        execution, which may have ended."""
+        claims = self.tokens.read(token, *_BEARERS)
+        held = self._seen.get(claims.identity)
+        if held is None or claims.token_type is TokenType.EXECUTION:
+            return None
+        return Belief(caller_of(claims, held.permission_set_refs, held.attributes), held)
 
     async def profile(self, caller: Caller) -> Profile:
         return await self.database.read(_profile, caller)

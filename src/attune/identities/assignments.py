@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -10,7 +10,7 @@ from attune.catalog.rows import PERMISSION_SETS, ids
 from attune.identities.model import ADMINISTRATOR, LOCAL_OPERATOR, Held, PermissionAssignment
 from attune.kernel.ids import IdentityId, PermissionAssignmentId, PermissionSetId
 from attune.kernel.statuses import TERMINAL, ExecutionStatus
-from attune.store.database import Tx
+from attune.store.database import Answer, Tx
 from attune.store.schema import first_administrator, permission_assignment
 
 
@@ -21,10 +21,18 @@ class _FirstPlace(msgspec.Struct, frozen=True):
     updated: datetime
 
 
-class _Held(msgspec.Struct, frozen=True):
+class HeldRow(msgspec.Struct, frozen=True):
+    """One for each assignment of an identity, or one without."""
+
     frozen: bool
     attributes: dict[str, Any]
     permission_set_ref: str | None
+
+
+_HELD: Final = """
+    SELECT i.frozen, i.attributes, a.permission_set_ref FROM identity i
+      LEFT JOIN permission_assignment a ON a.identity = i.id WHERE i.id = :id
+"""
 
 
 async def take_first_place(tx: Tx, login: str, now: datetime) -> bool:
@@ -58,16 +66,19 @@ async def assign(tx: Tx, identity: IdentityId, refs: Sequence[str], now: datetim
 
 async def held_by(tx: Tx, identity: IdentityId) -> Held | None:
     """None when it is gone or frozen. One query, because each request asks."""
-    rows = await tx.all(
-        _Held,
-        "SELECT i.frozen, i.attributes, a.permission_set_ref FROM identity i"
-        " LEFT JOIN permission_assignment a ON a.identity = i.id WHERE i.id = :id",
-        id=identity,
-    )
+    return held_from(await tx.all(HeldRow, _HELD, id=identity))
+
+
+async def ask_held(tx: Tx, identity: IdentityId) -> Answer[HeldRow]:
+    """The same along with the statements that follow; `held_from` reads the answer."""
+    return await tx.answer_later(HeldRow, _HELD, id=identity)
+
+
+def held_from(rows: Sequence[HeldRow]) -> Held | None:
     if not rows or rows[0].frozen:
         return None
     refs = (row.permission_set_ref for row in rows if row.permission_set_ref is not None)
-    return Held(tuple(refs), rows[0].attributes)
+    return Held(tuple(sorted(refs)), rows[0].attributes)
 
 
 async def has_ended(tx: Tx, execution: int) -> bool:

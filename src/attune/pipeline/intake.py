@@ -12,7 +12,13 @@ from attune.pipeline.executions import steps as executions
 from attune.pipeline.executions.actions import ActionBook
 from attune.pipeline.executions.decide import unrun_result
 from attune.pipeline.executions.model import Execution
-from attune.pipeline.executions.requests import Drafts, Order, accept_orders, draft_orders
+from attune.pipeline.executions.requests import (
+    Drafts,
+    Order,
+    Premises,
+    accept_orders,
+    draft_orders,
+)
 from attune.pipeline.outbox import Outbox
 from attune.pipeline.queues.arranging import Along, Arranger, Placed
 from attune.pipeline.queues.arrivals import Arrivals
@@ -49,15 +55,18 @@ class Intake:
     ) -> Taken:
         """Each order whole or not at all: one that a queue or a quota has no room for is refused, and leaves nothing."""
         version = await self._versions.expect(tx)
+        premises = await Premises.of(tx, orders)
         drafts = await draft_orders(tx, self._actions, version.number, orders, now)
         new = [one for number in range(len(orders)) for one in drafts.new_of(number)]
         if not new:
             await version.confirm(tx)
+            premises.judge(drafts)
             return Taken(drafts.answers)
         written = await _write_early(tx, new)
         placed = await self._arranger.place(
             tx, version, new, now, along if _is_quick(new) else None
         )
+        premises.judge(drafts)
         await _refuse(placed, drafts)
         made = await accept_orders(tx, outbox, drafts)
         await _unwrite(tx, written.difference(one.id for one in made))

@@ -1,21 +1,17 @@
 """/executions as clients see it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 import pytest
 
-from attune.api import authentication
-from attune.identities import accounts
-from attune.identities.assignments import held_by
-from attune.kernel.ids import IdentityId
 from attune.pipeline.executions.model import ExecutionSummary
 from attune.store.database import Tx
 from attune.store.postgresql_tx import PostgreSQLTx
 from attune.store.sqlite_tx import SQLiteTx
-from tests.contract.api.asgi import Client, scope_of
+from tests.contract.api.asgi import Client
 from tests.contract.api.plant import EXECUTIONS, Plant
 
 SUMMARY_KEYS = {
@@ -50,43 +46,6 @@ async def test_an_action_is_executed_to_its_end(plant: Plant, operator: Client) 
     [listed] = (await operator.get(EXECUTIONS)).body["items"]
     assert set(listed) >= SUMMARY_KEYS
     assert not {"config", "result"} & set(listed)
-
-
-async def test_who_is_frozen_while_his_body_is_on_its_way_is_refused(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """He was looked up early, and is again because the body came late."""
-    monkeypatch.setattr(authentication, "_FRESH", 0.0)
-    ann = await plant.client("ann", "core.executor")
-    headers = {"content-type": "application/json", "authorization": f"Bearer {ann.token}"}
-    scope = scope_of("POST", f"{EXECUTIONS}/execute", "", headers)
-    told: list[MutableMapping[str, Any]] = []
-
-    async def late() -> dict[str, Any]:
-        assert (await scope[authentication._ASKED].asked).login == "ann"
-        await plant.execute("UPDATE identity SET frozen = true WHERE login = 'ann'")
-        return {"type": "http.request", "body": b'{"action_ref": "core.echo"}', "more_body": False}
-
-    async def tell(message: MutableMapping[str, Any]) -> None:
-        told.append(message)
-
-    await plant.app(scope, late, tell)
-    assert told[0]["status"] == 401
-    assert await ids(await plant.client("operator", "core.admin")) == []
-
-
-async def test_whoever_asks_is_looked_up_once(
-    plant: Plant, operator: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks: list[int] = []
-
-    async def look(tx: Tx, identity: IdentityId) -> Any:
-        looks.append(identity)
-        return await held_by(tx, identity)
-
-    monkeypatch.setattr(accounts, "held_by", look)
-    await plant.order(operator, "core.echo")
-    assert len(looks) == 1
 
 
 async def test_secret_parameters_are_never_shown(plant: Plant, operator: Client) -> None:

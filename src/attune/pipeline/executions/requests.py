@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from attune.catalog.model import Action
 from attune.kernel.errors import AttuneError, NotFound
@@ -18,6 +19,19 @@ from attune.store.database import Tx
 Allowed = Callable[[Action], None]
 
 
+class Disproved(AttuneError):
+    """An order was made under a premise that does not hold any more. Nothing was made of it."""
+
+    code = "disproved"
+
+
+class Premise(Protocol):
+    """What somebody believes of the database without having looked."""
+
+    async def ask(self, tx: Tx, /) -> Callable[[], bool]:
+        """Whether it holds, to be called when what was put off has settled."""
+
+
 def anybody(_action: Action) -> None:
     """For requests that nobody has to be asked about."""
 
@@ -26,13 +40,14 @@ def anybody(_action: Action) -> None:
 class Order:
     """Requests that are accepted together or not at all.
 
-    `allowed` raises for an action that may not be run. `field` is where a list of requests stands in a body, for the
-    errors; null where there is one request, which is the body.
+    `allowed` raises for an action that may not be run; it may rest on a `premise`. `field` is where a list of requests
+    stands in a body, for the errors; null where there is one request, which is the body.
     """
 
     requests: tuple[Request, ...]
     allowed: Allowed = anybody
     field: str | None = None
+    premise: Premise | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +79,24 @@ async def draft_orders(
         for order in orders
     ]
     return Drafts(answers, frozenset(one.id for one in known.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Premises:
+    """Those of the orders that have one, asked for along with the statements that follow."""
+
+    asked: Mapping[int, Callable[[], bool]]
+
+    @classmethod
+    async def of(cls, tx: Tx, orders: Sequence[Order]) -> "Premises":
+        stated = [(number, one.premise) for number, one in enumerate(orders)]
+        return cls({number: await each.ask(tx) for number, each in stated if each is not None})
+
+    def judge(self, drafts: Drafts) -> None:
+        """Before anything is written: an order whose premise is gone comes to nothing, also one that came to a refusal."""
+        for number, holds in self.asked.items():
+            if not holds():
+                drafts.answers[number] = Disproved("What this was asked under has changed.")
 
 
 async def accept_orders(tx: Tx, outbox: Outbox, drafts: Drafts) -> list[Execution]:
