@@ -2,21 +2,24 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from attune.catalog.steps.policies import PolicyChanges, update_policy
 from attune.kernel.clock import SystemClock
 from attune.kernel.errors import Conflict, NotFound
 from attune.kernel.ids import ExecutionId
 from attune.kernel.statuses import ExecutionStatus
-from attune.pipeline.executions.model import Priority
+from attune.pipeline.executions.model import Priority, Request
 from attune.pipeline.flow import Flow
 from tests.contract.pipeline.bench import Bench
 from tests.contract.pipeline.proofs import prove
+from tests.contract.pipeline.world import eventually
 
 S = ExecutionStatus
 ACTIONS: Final = ("a.one", "a.two", "b.one")
@@ -135,3 +138,31 @@ async def test_f9_ends_in_several_groups_of_one_policy_never_wait_for_each_other
         await asyncio.gather(*ends)
     assert await bench.value(int, "SELECT count(*) FROM entry") == 0
     assert clock.waits == 0
+
+
+@pytest.mark.parametrize("bench", ["postgresql"], indirect=True)
+async def test_whoever_makes_a_lane_holds_no_other_while_a_queue_is_switched(bench: Bench) -> None:
+    """Who switches has the version of the catalog, and goes on to the lanes."""
+    await bench.policy(over="a", concurrency_limit=1, concurrency_parameters=["customer"])
+    await bench.ask(customer="red")
+    operator = await asyncpg.connect(bench.settings.database_url)
+    with capture_logs() as logs:
+        async with operator.transaction():
+            await operator.fetch("SELECT version FROM attune.catalog_version FOR UPDATE")
+            red, blue = (
+                Request(action_ref="a.one", parameters={"customer": name})
+                for name in ("red", "blue")
+            )
+            asking = asyncio.create_task(bench.order([red, blue]))
+            await eventually(_first_of(logs))
+            await operator.fetch("SELECT id FROM attune.lane FOR UPDATE")
+        assert len(await asking) == 2
+    await operator.close()
+    assert {one["error"] for one in logs} == {"The catalog is being changed, or a queue switched."}
+
+
+def _first_of(logs: Sequence[Any]) -> Callable[[], Awaitable[Any]]:
+    async def first() -> Any:
+        return logs[0] if logs else None
+
+    return first

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.errors import Outdated
+from attune.kernel.errors import Contention, Outdated
 from attune.kernel.ids import LaneId, PolicyId, PoolId
 from attune.pipeline.policies.book import Binding
 from attune.pipeline.policies.decide import (
@@ -22,7 +22,8 @@ from attune.store import schema
 from attune.store.database import Tx
 from attune.store.values import Json
 
-_VERSION: Final = "SELECT version FROM catalog_version FOR SHARE"
+# Lanes are held by now, and who has the version may be about to want them: so nobody waits for it here.
+_VERSION: Final = "SELECT version FROM catalog_version FOR SHARE SKIP LOCKED"
 _PAUSED: Final = """
     SELECT paused FROM lane WHERE action_ref = :ref AND group_key = '' FOR SHARE
 """
@@ -79,7 +80,10 @@ class _NewPool(msgspec.Struct, frozen=True, kw_only=True):
 async def make_lanes(lanes: Lanes, version: int, binding: Binding, groups: Collection[str]) -> None:
     """Nobody may change the catalog until this commit, or the new lane would be born under an old policy."""
     tx = lanes.tx
-    if await tx.one(int, _VERSION) != version:
+    present = await tx.first(int, _VERSION)
+    if present is None:
+        raise Contention("The catalog is being changed, or a queue switched.")
+    if present != version:
         raise Outdated("The catalog has changed meanwhile.")
     paused = await tx.first(bool, _PAUSED, ref=binding.action_ref) or False
     ids = await tx.next_ids(schema.lane, len(groups))
