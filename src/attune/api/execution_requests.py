@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from fastapi import APIRouter, Response
 
@@ -102,7 +103,7 @@ async def _accepted(
 ) -> list[Execution]:
     if not bodies:
         return []
-    requests = tuple(_request(body, rights, field, n) for n, body in enumerate(bodies))
+    requests = _requests(bodies, rights, field)
     await _check_gifts(parts, rights, bodies, field)
     await check_execution_keys(parts.database, rights, {one.idempotency_key for one in requests})
 
@@ -115,16 +116,27 @@ async def _accepted(
     return made
 
 
-def _request(body: ExecuteRequest, rights: Rights, field: str | None, number: int) -> Request:
+def _requests(
+    bodies: Sequence[ExecuteRequest], rights: Rights, field: str | None
+) -> tuple[Request, ...]:
     """What a running execution asks for is its child, and runs for the same identity."""
+    executor = rights.caller.identity
+    parent = execution_of(rights.caller) if rights.is_execution else None
+    return tuple(
+        Request(**_values(body, field, number), executor=executor, parent=parent)
+        for number, body in enumerate(bodies)
+    )
+
+
+def _values(body: ExecuteRequest, field: str | None, number: int) -> dict[str, Any]:
     values = given(body)
     if "retry" in values:
         place = "retry" if field is None else f"{field}.{number}.retry"
         refuse(retry_faults(values["retry"], place))
         values["retry"] = retry_of(values["retry"])
-    values["priority"] = Priority.of(values.get("priority", Priority.NORMAL.word))
-    parent = execution_of(rights.caller) if rights.is_execution else None
-    return Request(**values, executor=rights.caller.identity, parent=parent)
+    if "priority" in values:
+        values["priority"] = Priority.of(values["priority"])
+    return values
 
 
 async def _check_gifts(

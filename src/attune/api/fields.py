@@ -52,7 +52,8 @@ JsonPatch = Annotated[SetTo[Any] | Clear, Field(description="{op: set, value} or
 
 def given(body: pydantic.BaseModel) -> dict[str, Any]:
     """The values for something new: null is the same as absent."""
-    return {name: _plain(v) for name, v in _named(body).items() if v is not None}
+    held = body.__dict__
+    return {name: _plain(v) for name in body.model_fields_set if (v := held[name]) is not None}
 
 
 def changed(body: pydantic.BaseModel | None, clearable: Collection[str] = ()) -> dict[str, Any]:

@@ -28,9 +28,8 @@ class Priority(IntEnum):
     LOW = 3
     BACKGROUND = 4
 
-    @property
-    def word(self) -> str:
-        return self.name.lower()
+    def __init__(self, _number: int) -> None:
+        self.word = self._name_.lower()
 
     @classmethod
     def of(cls, word: str, field: str = "priority") -> "Priority":
