@@ -19,9 +19,11 @@ from attune.pipeline.executions.model import Execution
 from attune.pipeline.executions.requests import Order
 from attune.pipeline.intake import Intake
 from attune.pipeline.outbox import Mail, Outbox
+from attune.pipeline.queues.steps import Lanes
 from attune.pipeline.rules.book import RuleBook
 from attune.pipeline.running import Done
 from attune.pipeline.scheduling.model import Terms, Unplaceable
+from attune.pipeline.scheduling.muster import Muster
 from attune.pipeline.worker_flow import WorkerFlow
 from attune.store.database import FEW, Database, Tx
 
@@ -73,7 +75,7 @@ class Flow(WorkerFlow):
         muster = self.scheduler.muster(tx, now)
         along = muster.ask if self._through else None
         taken = await self._intake.take_orders(tx, outbox, orders, now, along)
-        return Done(taken.answers, await self._given_on(tx, outbox, now, taken.arrivals, muster))
+        return Done(taken.answers, await self._onward_from(taken.lanes, outbox, muster))
 
     async def _record_step(self, tx: Tx, new: Sequence[NewEvent]) -> Done[list[Event]]:
         now, outbox = self.clock.now(), Outbox(tx, self.mail)
@@ -112,5 +114,13 @@ class Flow(WorkerFlow):
         now = self.clock.now()
         muster = self.scheduler.muster(tx, now)
         along = muster.ask if self._through else None
-        arrivals = await self._intake.enter(tx, outbox, made, now, along)
-        return await self._given_on(tx, outbox, now, arrivals, muster)
+        lanes = await self._intake.enter(tx, outbox, made, now, along)
+        return await self._onward_from(lanes, outbox, muster)
+
+    async def _onward_from(
+        self, lanes: Lanes | None, outbox: Outbox, muster: Muster
+    ) -> tuple[Unplaceable, ...]:
+        """Whoever got a slot by this goes to a worker; nobody looks for others, whom another step made ready."""
+        if lanes is None or not lanes.gave_slots:
+            return ()
+        return await self._given_on(lanes.tx, outbox, lanes.now, lanes.arrivals, muster)

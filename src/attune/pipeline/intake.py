@@ -1,7 +1,7 @@
 """The way into the lanes: for what somebody asks for, and for what rules ask for."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -21,8 +21,8 @@ from attune.pipeline.executions.requests import (
 )
 from attune.pipeline.outbox import Outbox
 from attune.pipeline.queues.arranging import Along, Arranger, Placed
-from attune.pipeline.queues.arrivals import Arrivals
 from attune.pipeline.queues.model import TurnedAway
+from attune.pipeline.queues.steps import Lanes
 from attune.store import schema
 from attune.store.database import Tx
 
@@ -33,10 +33,10 @@ _UNWRITE: Final = "DELETE FROM execution WHERE id = ANY(:ids::bigint[])"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of each order, and who of them has a slot and waits for a worker."""
+    """What became of each order, and the lanes that they joined, if there is anything new."""
 
     answers: list[list[Execution] | Exception]
-    arrivals: Arrivals = field(default_factory=Arrivals)
+    lanes: Lanes | None = None
 
 
 class Intake:
@@ -72,7 +72,7 @@ class Intake:
         await _unwrite(tx, written.difference(one.id for one in made))
         turned = {one.execution for one in await _join(tx, outbox, placed, made, written, now)}
         answers = [await _as_they_are(tx, answer, turned) for answer in drafts.answers]
-        return Taken(answers, placed.lanes.arrivals)
+        return Taken(answers, placed.lanes)
 
     async def enter(
         self,
@@ -81,15 +81,15 @@ class Intake:
         made: Sequence[Execution],
         now: datetime,
         along: Along | None,
-    ) -> Arrivals:
-        """What rules ask for, into their lanes; who of them has a slot."""
+    ) -> Lanes:
+        """What rules ask for, into their lanes."""
         version = await self._versions.expect(tx)
         written = await _write_early(tx, made)
         placed = await self._arranger.place(
             tx, version, made, now, along if _is_quick(made) else None
         )
         await _join(tx, outbox, placed, made, written, now)
-        return placed.lanes.arrivals
+        return placed.lanes
 
 
 def _is_quick(new: Sequence[Execution]) -> bool:

@@ -97,6 +97,11 @@ class Lanes(Promotion):
         self._asked: Locking | None = None
         self._check: Callable[[], None] = lambda: None
 
+    @property
+    def gave_slots(self) -> bool:
+        """Whether anybody waits for a worker by this transaction."""
+        return bool(self.arrivals.entries or self.promoted)
+
     async def ask(self, ids: Collection[LaneId], loners: Loners) -> None:
         """Lock these along with the statements that follow; they are held from `settle` on."""
         alone = loners.are(ids)
