@@ -15,6 +15,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _VERSION: Final = "SELECT version FROM catalog_version"
+_WAITED_FOR: Final = f"{_VERSION} FOR SHARE"
+
+
+class CatalogTaken(Outdated):
+    """Somebody is changing the catalog, and may be about to want what this step has locked."""
+
+    code = "catalog_taken"
 
 
 async def current_version(tx: Tx) -> int:
@@ -26,10 +33,16 @@ class Versions:
 
     def __init__(self) -> None:
         self.last = 0
+        self._taken = False
+
+    def taken(self) -> None:
+        """A step that began anew because of `CatalogTaken` waits for whoever that is, before it locks anything."""
+        self._taken = True
 
     async def expect(self, tx: Tx) -> "Expected":
         """The present version is asked for along with the statements that follow, and awaited only where none is known."""
-        told = await tx.answer_later(int, _VERSION)
+        told = await tx.answer_later(int, _WAITED_FOR if self._taken else _VERSION)
+        self._taken = False
         if not self.last:
             await tx.settle()
         if told.rows:
@@ -51,6 +64,9 @@ class Expected:
         [self._versions.last] = self._told.rows
         if self._told.rows != [self.number]:
             raise Outdated("The catalog has changed meanwhile.")
+
+    def taken(self) -> None:
+        self._versions.taken()
 
 
 async def raise_version(tx: Tx) -> None:

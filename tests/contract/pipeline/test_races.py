@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import asyncpg
@@ -32,6 +33,10 @@ POLICIES: Final[Sequence[dict[str, Any]]] = (
     {"scope_type": "global", "scope_ref": None, "quotas": [EACH]},
     {"scope_type": "global", "concurrency_parameters": ["customer"], "quotas": [EACH]},
 )
+_WAITING: Final = """
+    SELECT 1 FROM pg_locks WHERE NOT granted AND $1 = ANY(pg_blocking_pids(pid)) LIMIT 1
+"""
+_TAKEN: Final = "The catalog is being changed, or a queue switched."
 PLAIN: Final = {"concurrency_limit": 3, "concurrency_parameters": [], "quotas": []}
 
 
@@ -154,15 +159,8 @@ async def test_whoever_makes_a_lane_holds_no_other_while_a_queue_is_switched(ben
                 for name in ("red", "blue")
             )
             asking = asyncio.create_task(bench.order([red, blue]))
-            await eventually(_first_of(logs))
+            await eventually(partial(operator.fetchval, _WAITING, operator.get_server_pid()))
             await operator.fetch("SELECT id FROM attune.lane FOR UPDATE")
+            assert [one["error"] for one in logs] == [_TAKEN]
         assert len(await asking) == 2
     await operator.close()
-    assert {one["error"] for one in logs} == {"The catalog is being changed, or a queue switched."}
-
-
-def _first_of(logs: Sequence[Any]) -> Callable[[], Awaitable[Any]]:
-    async def first() -> Any:
-        return logs[0] if logs else None
-
-    return first

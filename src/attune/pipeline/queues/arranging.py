@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from attune.catalog.versions import Expected, VersionedCache
+from attune.catalog.versions import CatalogTaken, Expected, VersionedCache
 from attune.kernel.errors import NotFound, Outdated
 from attune.kernel.ids import ExecutionId, LaneId, PolicyId
 from attune.pipeline.executions.model import Execution
@@ -76,7 +76,11 @@ class Arranger:
         lanes = Lanes(tx, held, self.terms, now)
         for binding in bindings.values():
             groups = {group for ref, group in keys.values() if ref == binding.action_ref}
-            await self._prepare(lanes, version.number, binding, groups)
+            try:
+                await self._prepare(lanes, version.number, binding, groups)
+            except CatalogTaken:
+                version.taken()
+                raise
             self._remember(tx, version.number, binding)
         ids = {lane.key: lane.id for lane in lanes.held.lanes.values()}
         return Placed(lanes, {execution: ids[key] for execution, key in keys.items()})

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from attune.kernel.errors import Contention, Outdated
+from attune.catalog.versions import CatalogTaken
+from attune.kernel.errors import Outdated
 from attune.kernel.ids import LaneId, PolicyId, PoolId
 from attune.pipeline.policies.book import Binding
 from attune.pipeline.policies.decide import (
@@ -82,7 +83,7 @@ async def make_lanes(lanes: Lanes, version: int, binding: Binding, groups: Colle
     tx = lanes.tx
     present = await tx.first(int, _VERSION)
     if present is None:
-        raise Contention("The catalog is being changed, or a queue switched.")
+        raise CatalogTaken("The catalog is being changed, or a queue switched.")
     if present != version:
         raise Outdated("The catalog has changed meanwhile.")
     paused = await tx.first(bool, _PAUSED, ref=binding.action_ref) or False
