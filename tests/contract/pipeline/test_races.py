@@ -151,6 +151,7 @@ async def test_whoever_makes_a_lane_holds_no_other_while_a_queue_is_switched(ben
     await bench.policy(over="a", concurrency_limit=1, concurrency_parameters=["customer"])
     await bench.ask(customer="red")
     operator = await asyncpg.connect(bench.settings.database_url)
+    bench._stack.callback(operator.terminate)
     with capture_logs() as logs:
         async with operator.transaction():
             await operator.fetch("SELECT version FROM attune.catalog_version FOR UPDATE")
@@ -163,4 +164,3 @@ async def test_whoever_makes_a_lane_holds_no_other_while_a_queue_is_switched(ben
             await operator.fetch("SELECT id FROM attune.lane FOR UPDATE")
             assert [one["error"] for one in logs] == [_TAKEN]
         assert len(await asking) == 2
-    await operator.close()
